@@ -1,0 +1,38 @@
+# Two commands matter: `make demo` and `make test`. Both set up everything they need in .venv.
+PYTHON ?= python3.11
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: demo test nightly bench docs lock clean
+
+demo: $(READY)
+	@$(BIN)/discretion demo
+
+test: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2 --dist loadgroup
+
+nightly: $(READY)
+	$(BIN)/pytest -n 2 --dist loadgroup -m "slow or not slow"
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+docs: $(READY)
+	$(BIN)/pytest tests/test_docs.py
+
+# The environment is rebuilt when the lock or the project file changes, and reused otherwise.
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+lock: pyproject.toml
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	    --extra dev --output-file requirements.lock pyproject.toml
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache demo-output

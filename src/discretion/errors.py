@@ -1,0 +1,55 @@
+"""The whole error tree, and who can mend each error.
+
+DiscretionError
+├── InvalidPreference   a privacy choice is malformed             → whoever wrote the specification
+├── InvalidDeclaration  bounds, keys, shapes or options are wrong → whoever wrote the call
+├── QueryRefused        this cannot be answered privately         → whoever wrote the query
+│   └── Unsuitable      this mechanism cannot answer this query   → whoever chose the mechanism
+├── BudgetExhausted     someone who is asked cannot pay           → the data owner
+├── SourceChanged       data or register differ from the snapshot → the data owner (refresh)
+├── EngineFailed        the database failed                       → the operator (details in their log)
+├── LedgerFailed        the ledger cannot be opened or written    → the operator
+└── LedgerCorrupt       recorded charges do not add up            → the auditor
+
+No message quotes a value from a row, a person or a person's balance.
+"""
+
+
+class DiscretionError(Exception):
+    """Anything discretion refuses or fails to do."""
+
+
+class InvalidPreference(DiscretionError):
+    """A privacy choice is malformed."""
+
+
+class InvalidDeclaration(DiscretionError):
+    """Bounds, keys, shapes or options are wrong."""
+
+
+class QueryRefused(DiscretionError):
+    """This question cannot be answered privately."""
+
+
+class Unsuitable(QueryRefused):
+    """This mechanism cannot answer this question; another may."""
+
+
+class BudgetExhausted(DiscretionError):
+    """Somebody who is asked to pay cannot."""
+
+
+class SourceChanged(DiscretionError):
+    """The data or the register is not the one that was enrolled."""
+
+
+class EngineFailed(DiscretionError):
+    """The database failed; its own message may quote a private value and is not shown."""
+
+
+class LedgerFailed(DiscretionError):
+    """The ledger cannot be opened or written."""
+
+
+class LedgerCorrupt(DiscretionError):
+    """The recorded charges do not add up."""

@@ -1,0 +1,96 @@
+"""Guarantee: what a release promises to whom, which is also what it costs them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from math import ceil
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+from discretion.errors import InvalidDeclaration
+from discretion.preference import MICRO, Specification
+
+Model = Literal["personalized", "individual"]
+Protects = Literal["presence", "value"]
+Unit = Literal["person", "row", "item"]
+Arithmetic = Literal["exact", "float"]
+
+PICO = 1_000_000_000_000  # pico-δ in one δ: a useful δ is far below one in a million
+
+
+class Loss(NamedTuple):
+    """What one member of a cohort loses, in whole units, rounded up."""
+
+    micro_epsilon: int
+    pico_delta: int = 0
+
+    @classmethod
+    def up(cls, epsilon: float, delta: float = 0.0) -> "Loss":
+        """Round a real loss up to whole units."""
+        return cls(ceil(epsilon * MICRO), ceil(delta * PICO))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """For two neighbouring databases, nobody's odds move by more than e^ε of their cohort (up to δ)."""
+
+    protects: Protects
+    losses: Mapping[int, Loss]  # the cohort (by its available micro-ε) -> the loss of each of its members
+    model: Model = "personalized"
+    unit: Unit = "person"
+    arithmetic: Arithmetic = "exact"
+    note: str = field(default="", compare=False)  # what else the reader of the promise must know
+
+    def __post_init__(self) -> None:
+        if any(loss.micro_epsilon < 0 or loss.pico_delta < 0 for loss in self.losses.values()):
+            raise InvalidDeclaration("A guarantee cannot promise a loss below 0.")
+        ordered = {cohort: self.losses[cohort] for cohort in sorted(self.losses)}
+        object.__setattr__(self, "losses", MappingProxyType(ordered))
+
+    @classmethod
+    def of(
+        cls, specification: Specification, micro_epsilon: Iterable[int], *, protects: Protects, **kind: Any
+    ) -> "Guarantee":
+        """The pure guarantee that costs the cohorts of `specification` these micro-ε, in their order."""
+        spent = [Loss(int(loss)) for loss in micro_epsilon]
+        return cls(protects=protects, losses=dict(zip(specification.epsilons, spent, strict=True)), **kind)
+
+    def __add__(self, other: "Guarantee") -> "Guarantee":
+        """Both releases together: losses add up, cohort by cohort."""
+        mine = (self.protects, self.model, self.unit)
+        if mine != (other.protects, other.model, other.unit):
+            raise InvalidDeclaration(
+                f"Guarantees of different kinds do not add up: {mine} and "
+                f"{(other.protects, other.model, other.unit)}. Account for them apart."
+            )
+        nothing = Loss(0)
+        total = {
+            cohort: Loss(
+                *map(sum, zip(self.losses.get(cohort, nothing), other.losses.get(cohort, nothing), strict=True))
+            )
+            for cohort in {*self.losses, *other.losses}
+        }
+        arithmetic: Arithmetic = "exact" if self.arithmetic == other.arithmetic == "exact" else "float"
+        return replace(self, losses=total, arithmetic=arithmetic)
+
+    def honours(self, specification: Specification, *, pico_delta: int = 0) -> bool:
+        """Whether everybody in `specification` loses at most what they have available."""
+        known = set(specification.epsilons)
+        return all(
+            cohort in known and loss.micro_epsilon <= cohort and loss.pico_delta <= pico_delta
+            for cohort, loss in self.losses.items()
+        )
+
+    @property
+    def is_differential_privacy(self) -> bool:
+        """False for model `individual`, which an observer can see through."""
+        return self.model == "personalized"
+
+    def __str__(self) -> str:
+        spent = [loss.micro_epsilon / MICRO for loss in self.losses.values()]
+        delta = max((loss.pico_delta for loss in self.losses.values()), default=0) / PICO
+        span = f"ε from {min(spent):g} to {max(spent):g}" if min(spent) < max(spent) else f"ε = {max(spent):g}"
+        kind = "personalized differential privacy" if self.is_differential_privacy else "individual privacy (not DP)"
+        return (
+            f"{kind}, protects {self.protects} of each {self.unit}: {span} by preference"
+            f"{f', δ = {delta:g}' if delta else ''}, arithmetic {self.arithmetic}"
+        )

@@ -1,0 +1,47 @@
+"""Mechanisms turn statistics into a private answer. This file has the protocol and the one list of them.
+
+A mechanism's file defines a frozen class whose docstring states Definition, Guarantee, Neighbours and Tested by, and
+a function `propose(aggregate, specification, belief, **options)` that tunes it from public information only: it
+returns a mechanism that is complete, or raises `Unsuitable` with the reason.
+"""
+
+from typing import Any, Protocol
+
+from discretion.guarantee import Guarantee
+from discretion.mechanisms.belief import Belief
+from discretion.noise import Floats, Rng
+from discretion.preference import Specification
+from discretion.release import Error
+from discretion.statistics import Aggregate, Measure, Statistics
+
+
+class Mechanism(Protocol):
+    """Statistics in, private answer out. Knows mathematics; knows nothing of SQL, rows or balances."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What it costs each cohort: exactly what is charged."""
+
+    @property
+    def measure(self) -> Measure:
+        """What the engine must compute for it."""
+
+    @property
+    def error(self) -> Error:
+        """How good the answer will be, from public information only."""
+
+    def release(self, statistics: Statistics, rng: Rng) -> Floats:
+        """The private answer, one number a group, in the units of the data."""
+
+
+class Propose(Protocol):
+    """Tune one mechanism for one aggregate, or raise `Unsuitable`."""
+
+    def __call__(
+        self, aggregate: Aggregate, specification: Specification, belief: Belief, **options: Any
+    ) -> Mechanism: ...
+
+
+MECHANISMS: dict[str, Propose] = {}
+
+__all__ = ["MECHANISMS", "Belief", "Mechanism", "Propose"]

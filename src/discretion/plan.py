@@ -1,0 +1,132 @@
+"""Choose the mechanism with the smallest predicted error, from public information only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import isfinite
+from operator import add
+from typing import Any
+
+from discretion.errors import InvalidDeclaration, Unsuitable
+from discretion.guarantee import Guarantee
+from discretion.mechanisms import MECHANISMS, Belief, Mechanism
+from discretion.preference import MICRO, Specification
+from discretion.release import Error
+from discretion.statistics import Aggregate, Request
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """One mechanism considered for one aggregate: tuned, or unsuitable for a reason."""
+
+    name: str
+    mechanism: Mechanism | None = None
+    reason: str = ""
+
+    @property
+    def error(self) -> Error | None:
+        return self.mechanism.error if self.mechanism is not None else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The mechanism chosen for one aggregate, and everything it was chosen over."""
+
+    aggregate: Aggregate
+    chosen: Candidate
+    candidates: tuple[Candidate, ...]  # best first, unsuitable ones last
+
+    @property
+    def mechanism(self) -> Mechanism:
+        if self.chosen.mechanism is None:
+            raise Unsuitable(self.chosen.reason)
+        return self.chosen.mechanism
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How a question will be answered, what it will cost whom, and how good the answer will be."""
+
+    specification: Specification  # what each cohort may spend on each of the choices
+    choices: tuple[Choice, ...]
+    source: Any = None  # which rows, in the engine's words
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """All choices together: what is charged."""
+        return reduce(add, (choice.mechanism.guarantee for choice in self.choices))
+
+    @property
+    def request(self) -> Request:
+        """What the engine must compute."""
+        return Request(measures=tuple(choice.mechanism.measure for choice in self.choices), source=self.source)
+
+    def __str__(self) -> str:
+        return "\n\n".join(_explain(choice, self.specification) for choice in self.choices)
+
+
+def choose(
+    aggregates: Sequence[Aggregate],
+    specification: Specification,
+    belief: Belief,
+    *,
+    mechanism: str = "auto",
+    source: Any = None,
+    **options: Any,
+) -> Plan:
+    """Rank every mechanism for every aggregate; `mechanism` forces one."""
+    if mechanism != "auto" and mechanism not in MECHANISMS:
+        raise InvalidDeclaration(
+            f"mechanism must be 'auto' or one of {', '.join(map(repr, MECHANISMS))}, got {mechanism!r}."
+        )
+    if mechanism == "auto" and options:
+        raise InvalidDeclaration(
+            f"Options of a mechanism ({', '.join(options)}) need mechanism= to say which one they are for."
+        )
+    specification.strictest  # noqa: B018  refuses when nobody has anything to spend
+    choices = tuple(_choose_one(a, specification, belief, mechanism, options) for a in aggregates)
+    return Plan(specification=specification, choices=choices, source=source)
+
+
+def _choose_one(
+    aggregate: Aggregate, specification: Specification, belief: Belief, forced: str, options: dict[str, Any]
+) -> Choice:
+    candidates = sorted(
+        (_candidate(name, aggregate, specification, belief, options if name == forced else {}) for name in MECHANISMS),
+        key=lambda candidate: candidate.error.total if candidate.error is not None else float("inf"),
+    )
+    chosen = candidates[0] if forced == "auto" else next(c for c in candidates if c.name == forced)
+    if chosen.mechanism is None:
+        raise Unsuitable(chosen.reason)
+    return Choice(aggregate=aggregate, chosen=chosen, candidates=tuple(candidates))
+
+
+def _candidate(
+    name: str, aggregate: Aggregate, specification: Specification, belief: Belief, options: dict[str, Any]
+) -> Candidate:
+    try:
+        return Candidate(name=name, mechanism=MECHANISMS[name](aggregate, specification, belief, **options))
+    except Unsuitable as refusal:
+        return Candidate(name=name, reason=str(refusal))
+
+
+def _explain(choice: Choice, specification: Specification) -> str:
+    lines = [f"{choice.aggregate.kind}, protects {choice.aggregate.protects}: {choice.chosen.name}"]
+    lines += [f"  {candidate.name:<14} {_verdict(candidate)}" for candidate in choice.candidates]
+    spent = choice.mechanism.guarantee.losses
+    for epsilon, people in zip(specification.epsilons, specification.people, strict=True):
+        loss = spent[epsilon].micro_epsilon
+        lines.append(
+            f"  {people:>10,} people with ε = {epsilon / MICRO:g} pay {loss / MICRO:g}"
+            f", keep {(epsilon - loss) / MICRO:g}"
+        )
+    return "\n".join(lines)
+
+
+def _verdict(candidate: Candidate) -> str:
+    if candidate.error is None:
+        return f"not suitable: {candidate.reason}"
+    error = candidate.error
+    size = f"{error.total:,.4g}" if isfinite(error.total) else "no bound"
+    unit = " of the ranks" if error.unit == "rank" else ""
+    return f"error {size}{unit} (bias {error.bias:,.4g}, noise {error.noise:,.4g})"

@@ -1,0 +1,149 @@
+"""Release: the answer, its guarantee and its error, never one without the others."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from math import hypot, inf, isfinite, log, sqrt
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from discretion.errors import InvalidDeclaration
+from discretion.guarantee import Guarantee
+
+
+@dataclass(frozen=True, kw_only=True)
+class Error:
+    """How far an answer may be from the truth it speaks about, from public information only."""
+
+    bias: float  # the worst it can be off on average (under the assumption, if there is one)
+    noise: float  # standard deviation of everything random
+    unit: Literal["value", "rank"] = "value"  # ranks: a share of the people
+    assumption: str = ""  # what was believed about the data; accuracy rests on it, privacy does not
+    limits: tuple[float, float] | None = None  # where answers can lie at all
+
+    @property
+    def total(self) -> float:
+        """Root mean squared error."""
+        return hypot(self.bias, self.noise)
+
+    def half_width(self, confidence: float = 0.95) -> float:
+        """Bias plus the Laplace quantile of this standard deviation, which covers normal noise too."""
+        if not 0 < confidence < 1:
+            raise InvalidDeclaration(f"A confidence must be between 0 and 1, got {confidence!r}.")
+        return self.bias + self.noise * log(1 / (1 - confidence)) / sqrt(2)
+
+    def interval(self, value: float, confidence: float = 0.95) -> tuple[float, float]:
+        """Where the truth lies with this confidence."""
+        low, high = self.limits if self.limits is not None else (-inf, inf)
+        half = self.half_width(confidence)
+        return max(low, min(value - half, high)), min(high, max(value + half, low))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """An answer, as a small table: keys, answered columns, and an error for every answer."""
+
+    columns: Mapping[str, tuple[Any, ...]]
+    errors: Mapping[str, tuple[Error, ...]]  # for every answered column, one error a row
+    mechanism: str
+    guarantee: Guarantee
+    simulated: bool = False  # made with a seeded generator: protects nobody
+    entry: str = ""  # the ledger's entry that paid for it
+    explanation: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        lengths = {len(values) for values in (*self.columns.values(), *self.errors.values())}
+        if len(lengths) > 1 or not set(self.errors) <= set(self.columns) or not self.errors:
+            raise InvalidDeclaration("A release needs columns of one length and an error for what it answers.")
+
+    @property
+    def value(self) -> Any:
+        """The one number asked for; a tuple for one answered column; else a tuple of rows."""
+        return self._shaped(self.columns)
+
+    @property
+    def error(self) -> Any:
+        """The error of `value`, in the same shape."""
+        return self._shaped(self.errors)
+
+    def interval(self, confidence: float = 0.95) -> Any:
+        """The interval of `value`, in the same shape."""
+        bounds = {
+            name: tuple(e.interval(v, confidence) for v, e in zip(self.columns[name], errors, strict=True))
+            for name, errors in self.errors.items()
+        }
+        return self._shaped(bounds)
+
+    def explain(self) -> str:
+        """Why this mechanism: the candidates, what each cohort is charged, and plain DP for comparison."""
+        return self.explanation
+
+    def to_arrow(self) -> pa.Table:
+        """The answer as an Arrow table; `<name>_error` columns hold the root mean squared errors."""
+        errors = {f"{name}_error": [e.total for e in column] for name, column in self.errors.items()}
+        return pa.table({**{name: list(values) for name, values in self.columns.items()}, **errors})
+
+    def to_pandas(self) -> Any:
+        """The answer as a pandas data frame (needs pandas)."""
+        return self.to_arrow().to_pandas()
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return zip(*self.columns.values(), strict=True)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def rows(self) -> list[dict[str, str]]:
+        """Every row as text, answers with their 95% error: what repr, HTML and the terminal show."""
+        return [{name: self._cell(name, row) for name in self.columns} for row in range(len(self))]
+
+    def promise(self) -> str:
+        """Guarantee and assumptions in one line each."""
+        assumed = sorted({e.assumption for column in self.errors.values() for e in column if e.assumption})
+        lines = [f"{self.mechanism}; {self.guarantee}", *(f"assumes {assumption}" for assumption in assumed)]
+        if self.simulated:
+            lines.append("simulated: drawn from a seeded generator, protects nobody")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        shown = "\n".join("  ".join(f"{k} = {v}" for k, v in row.items()) for row in self.rows()[:20])
+        more = f"\n... {len(self) - 20} more rows" if len(self) > 20 else ""
+        return f"{shown}{more}\n{self.promise()}"
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row.values()) + "</tr>" for row in self.rows()
+        )
+        note = escape(self.promise()).replace("\n", "<br>")
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><small>{note}</small>"
+
+    def _cell(self, name: str, row: int) -> str:
+        value = self.columns[name][row]
+        if name not in self.errors:
+            return str(value)
+        error = self.errors[name][row]
+        half = error.half_width()
+        if not isfinite(half):
+            return (
+                f"{_number(value)} (within {error.limits[0]:g} to {error.limits[1]:g})"
+                if error.limits
+                else _number(value)
+            )
+        if error.unit == "rank":
+            return f"{_number(value)} (rank ± {half:.1%})"
+        return f"{_number(value)} ± {half:,.3g}"
+
+    def _shaped(self, table: Mapping[str, tuple[Any, ...]]) -> Any:
+        answers = [table[name] for name in self.errors]
+        if len(answers) > 1:
+            return tuple(zip(*answers, strict=True))
+        return answers[0][0] if len(self) == 1 and len(self.columns) == 1 else answers[0]
+
+
+def _number(value: Any) -> str:
+    return f"{value:,.6g}" if isinstance(value, float) and abs(value) < 1e6 else f"{value:,.0f}"

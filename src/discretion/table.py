@@ -1,0 +1,97 @@
+"""Table: what a steward declares about protected data. All of it is public."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from typing import Any
+
+from discretion.errors import InvalidDeclaration
+from discretion.guarantee import Protects
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What the steward allows on one table. Quotas are scheduling; the promise is each person's own cap."""
+
+    largest_share: float = 1.0  # of each person's allowance, by one query
+    quotas: Mapping[str, float] = field(default_factory=dict)  # analyst -> share over all their queries
+    individual: bool = False  # model `individual`, which is not differential privacy
+    float_arithmetic: bool = False  # mechanisms without an exact sampler
+    largest_delta: float = 0.0
+    preferences_are: str = "public"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.largest_share <= 1:
+            raise InvalidDeclaration(f"The largest share must be above 0 and at most 1, got {self.largest_share!r}.")
+        if not 0 <= self.largest_delta < 1:
+            raise InvalidDeclaration(f"The largest delta must be from 0 to below 1, got {self.largest_delta!r}.")
+        if self.preferences_are != "public":
+            raise InvalidDeclaration(
+                f"preferences_are must be 'public', got {self.preferences_are!r}: mechanisms are tuned to the "
+                "choices people made, so keeping the choices themselves secret is not supported yet."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lookup:
+    """An unprotected table that analysts may join on a unique key."""
+
+    source: str
+    key: str
+    columns: Mapping[str, str]  # name -> SQL type
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One protected table: who owns its rows, how many each, and where its values may lie."""
+
+    name: str
+    source: str  # where its rows are, in the engine's words
+    person: str  # the column that says whose row it is
+    register: str  # whose allowances pay; a table that protects values is its own register
+    protects: Protects
+    columns: Mapping[str, str]  # name -> SQL type
+    epsilon: str = ""  # the column of preferences, where the table is its own register
+    rows_per_person: int = 1
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    grid: Mapping[str, float] = field(default_factory=dict)  # column -> step between candidate answers
+    keys: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # column -> every value an answer shows
+    required: tuple[str, ...] = ()  # columns declared never NULL; a NULL found there counts as the bound nearest 0
+    lookups: Mapping[str, Lookup] = field(default_factory=dict)
+    policy: Policy = field(default_factory=Policy)
+
+    def __post_init__(self) -> None:
+        named = {self.person, *self.bounds, *self.grid, *self.keys, *self.required}
+        unknown = sorted((named | ({self.epsilon} if self.epsilon else set())) - set(self.columns))
+        if unknown:
+            raise InvalidDeclaration(
+                f"Table {self.name!r} has no column {', '.join(map(repr, unknown))}; "
+                f"it has {', '.join(map(repr, self.columns))}."
+            )
+        if self.rows_per_person < 1:
+            raise InvalidDeclaration(f"rows_per_person must be at least 1, got {self.rows_per_person!r}.")
+        for column, (low, high) in self.bounds.items():
+            if not (isfinite(low) and isfinite(high) and low < high):
+                raise InvalidDeclaration(f"Bounds of {column!r} must be finite and ascend, got {low!r} to {high!r}.")
+        for column, step in self.grid.items():
+            if not (isfinite(step) and step > 0):
+                raise InvalidDeclaration(f"The grid step of {column!r} must be above 0, got {step!r}.")
+        for column, values in self.keys.items():
+            if not values or len(set(values)) != len(values):
+                raise InvalidDeclaration(f"Keys of {column!r} must be one or more different values.")
+
+    def to_json(self) -> str:
+        """Canonical text, for the ledger."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Table":
+        """The table `to_json` wrote down."""
+        stored = json.loads(text)
+        stored["bounds"] = {column: tuple(pair) for column, pair in stored["bounds"].items()}
+        stored["keys"] = {column: tuple(values) for column, values in stored["keys"].items()}
+        stored["required"] = tuple(stored["required"])
+        stored["lookups"] = {name: Lookup(**lookup) for name, lookup in stored["lookups"].items()}
+        stored["policy"] = Policy(**stored["policy"])
+        return cls(**stored)
