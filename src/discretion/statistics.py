@@ -66,7 +66,7 @@ class Aggregate:
         low, high = self.person_range
         if self.kind == "people":
             touched = min(self.rows_per_person, self.groups)
-            return touched if self.protects == "presence" or self.groups == 1 else 2 * touched
+            return touched if self.protects == "presence" else min(2 * touched, self.groups)
         if self.groups == 1:
             return max(-low, high) if self.protects == "presence" else high - low
         largest = self.rows_per_person * max(abs(self.lower), abs(self.upper))
