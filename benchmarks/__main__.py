@@ -1,0 +1,27 @@
+"""`make bench`: every table in turn, always ratios or errors against a baseline of the same run.
+
+`python -m benchmarks counts ranks` runs only those.
+"""
+
+import importlib
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+TOPICS = ("noise", "counts", "ranks", "sql", "ledger", "learn", "social")
+
+
+def main(topics: list[str]) -> None:
+    console = Console()
+    unknown = set(topics) - set(TOPICS)
+    if unknown:
+        sys.exit(f"benchmarks must be among {', '.join(TOPICS)}, got {', '.join(sorted(unknown))}.")
+    Path("bench-output").mkdir(exist_ok=True)
+    for topic in topics or TOPICS:
+        console.rule(topic)
+        importlib.import_module(f"benchmarks.{topic}").main()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

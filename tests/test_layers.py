@@ -1,0 +1,80 @@
+"""The structure of the package is a promise too: who may import whom, and what is public."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import discretion
+
+SRC = Path(discretion.__file__).parent
+
+LAYERS = """
+errors
+preference
+guarantee noise
+table statistics release
+query
+mechanisms engines ledger
+plan
+answer arrays audit attack
+connection
+learn social
+papers
+render
+demo
+cli
+""".split("\n")
+RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer.split()}
+NEVER = {("plan", "engines"), ("plan", "ledger")}  # the choice may not depend on the data
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The modules of the package that a file imports, wherever in the file it does so."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("discretion."):
+            yield node.module.split(".")[1]
+        elif isinstance(node, ast.ImportFrom) and node.module == "discretion":
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (n.name.split(".")[1] for n in node.names if n.name.startswith("discretion."))
+
+
+def test_imports_point_down():
+    for path in SRC.rglob("*.py"):
+        here = path.relative_to(SRC).parts[0].removesuffix(".py")
+        for there in set(imports(path)) - {here} if here != "__init__" else ():
+            assert RANK[there] < RANK[here] and (here, there) not in NEVER, f"{here} imports {there}"  # noqa: PT018
+
+
+def test_the_check_would_notice_an_import_that_points_up(tmp_path):
+    (tmp_path / "plan.py").write_text("from discretion.engines import duckdb\n")
+    assert ["engines"] == list(imports(tmp_path / "plan.py"))
+    assert ("plan", "engines") in NEVER
+
+
+def test_every_file_has_a_layer():
+    modules = {path.relative_to(SRC).parts[0].removesuffix(".py") for path in SRC.rglob("*.py")}
+    assert modules - {"__init__"} <= set(RANK)
+
+
+def test_public_names_exist_and_are_few():
+    assert sorted(set(discretion.__all__)) == sorted(discretion.__all__)
+    assert all(hasattr(discretion, name) for name in discretion.__all__)
+    assert len(discretion.__all__) <= 30
+
+
+def test_importing_discretion_loads_no_optional_package_and_no_engine():
+    heavy = "'duckdb', 'pyspark', 'sklearn', 'matplotlib', 'pandas', 'polars', 'psycopg'"
+    check = f"import sys, discretion; loaded = {{{heavy}}} & set(sys.modules); sys.exit(', '.join(loaded))"
+    run = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    assert "" == run.stderr.strip()
+
+
+def test_only_noise_draws_randomness():
+    for path in SRC.rglob("*.py"):
+        text = path.read_text()
+        if path.name != "noise.py":
+            assert "urandom" not in text, path.name
+            assert "default_rng" not in text, path.name
