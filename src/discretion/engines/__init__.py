@@ -1,0 +1,56 @@
+"""Engines turn rows into statistics. This file has the protocol, and the description of rows every engine reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from discretion.query import Query
+from discretion.statistics import Request, Statistics
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cohorts:
+    """Which cohort each person is in: their preference by column or register, unless they changed it since.
+
+    Cohorts are numbered in the order of the plan's Specification. Left out, whatever their rows say: a person whose
+    preference is not in `levels`, who is not in the register, or whose change says −1; and rows of nobody.
+    """
+
+    count: int  # how many cohorts there are
+    levels: Mapping[float | str, int]  # a preference as the column holds it (a number or a name) -> cohort
+    register: str = ""  # where the register is, in the engine's words; empty: the table's own column
+    person: str = ""  # the register's columns
+    epsilon: str = ""
+    changes: pa.Table | None = None  # person (text), cohort (integer; −1: left out): wins over the levels
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Which rows a request is about: what goes into `Request.source`."""
+
+    query: Query
+    cohorts: Cohorts
+    # Nobody has more than rows_per_person rows in the whole table, found when it was enrolled and true while its
+    # fingerprint stands. Saves the engine the look; never changes an answer.
+    bounded: bool = False
+
+
+class Engine(Protocol):
+    """Rows in, statistics out. Knows SQL; knows nothing of ε's meaning, mechanisms or balances."""
+
+    def schema(self, source: str) -> Mapping[str, str]:
+        """The columns of a source and their SQL types."""
+
+    def fingerprint(self, source: str) -> str:
+        """A digest of the whole content of a source: another one after any edit."""
+
+    def people(self, source: str, person: str, epsilon: str = "") -> pa.Table:
+        """Everybody in a source once: person (text), rows, and epsilon where that column is named."""
+
+    def compute(self, request: Request) -> tuple[Statistics, ...]:
+        """Statistics for every measure of a request, whose source is a `Rows`."""
+
+
+__all__ = ["Cohorts", "Engine", "Rows"]
