@@ -6,6 +6,7 @@ DiscretionError
 ├── QueryRefused        this cannot be answered privately         → whoever wrote the query
 │   └── Unsuitable      this mechanism cannot answer this query   → whoever chose the mechanism
 ├── BudgetExhausted     someone who is asked cannot pay           → the data owner
+├── PlanOutdated        preferences changed since planning        → ask again
 ├── SourceChanged       data or register differ from the snapshot → the data owner (refresh)
 ├── EngineFailed        the database failed                       → the operator (details in their log)
 ├── LedgerFailed        the ledger cannot be opened or written    → the operator
@@ -37,6 +38,10 @@ class Unsuitable(QueryRefused):
 
 class BudgetExhausted(DiscretionError):
     """Somebody who is asked to pay cannot."""
+
+
+class PlanOutdated(DiscretionError):
+    """Preferences or balances changed between planning and charging; nothing was charged."""
 
 
 class SourceChanged(DiscretionError):
