@@ -15,7 +15,7 @@ errors
 preference
 guarantee noise
 table statistics release
-query
+query column
 mechanisms engines ledger
 plan
 answer arrays audit attack

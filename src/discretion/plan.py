@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from inspect import signature
 from math import isfinite
 from operator import add
 from typing import Any
@@ -13,6 +14,8 @@ from discretion.mechanisms import MECHANISMS, Belief, Mechanism
 from discretion.preference import MICRO, Specification
 from discretion.release import Error
 from discretion.statistics import Aggregate, Request
+
+POSITIONS = {"aggregate", "specification", "belief"}  # what every mechanism is proposed with; the rest are options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +86,20 @@ def choose(
         raise InvalidDeclaration(
             f"Options of a mechanism ({', '.join(options)}) need mechanism= to say which one they are for."
         )
+    _refuse_unknown(options, mechanism)
     specification.strictest  # noqa: B018  refuses when nobody has anything to spend
     choices = tuple(_choose_one(a, specification, belief, mechanism, options) for a in aggregates)
     return Plan(specification=specification, choices=choices, source=source)
+
+
+def _refuse_unknown(options: dict[str, Any], mechanism: str) -> None:
+    known = set(signature(MECHANISMS[mechanism]).parameters) - POSITIONS if options else set()
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise InvalidDeclaration(
+            f"{mechanism!r} has no option {', '.join(map(repr, unknown))}; "
+            f"it has {', '.join(map(repr, sorted(known))) or 'none'}."
+        )
 
 
 def _choose_one(

@@ -5,14 +5,15 @@ a function `propose(aggregate, specification, belief, **options)` that tunes it 
 returns a mechanism that is complete, or raises `Unsuitable` with the reason.
 """
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 from discretion.guarantee import Guarantee
+from discretion.mechanisms import minimum, weighted
 from discretion.mechanisms.belief import Belief
 from discretion.noise import Floats, Rng
-from discretion.preference import Specification
 from discretion.release import Error
-from discretion.statistics import Aggregate, Measure, Statistics
+from discretion.statistics import Measure, Statistics
 
 
 class Mechanism(Protocol):
@@ -34,14 +35,12 @@ class Mechanism(Protocol):
         """The private answer, one number a group, in the units of the data."""
 
 
-class Propose(Protocol):
-    """Tune one mechanism for one aggregate, or raise `Unsuitable`."""
+# Tune one mechanism for one aggregate, or raise `Unsuitable`: (aggregate, specification, belief, **its own options).
+Propose = Callable[..., Mechanism]
 
-    def __call__(
-        self, aggregate: Aggregate, specification: Specification, belief: Belief, **options: Any
-    ) -> Mechanism: ...
-
-
-MECHANISMS: dict[str, Propose] = {}
+MECHANISMS: dict[str, Propose] = {
+    "weighted": weighted.propose,
+    "minimum": minimum.propose,
+}
 
 __all__ = ["MECHANISMS", "Belief", "Mechanism", "Propose"]

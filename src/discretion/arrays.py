@@ -1,0 +1,196 @@
+"""Questions about arrays and data frames: one ε per person, no ledger. Each is specification → plan → release.
+
+Every function takes `epsilon`, one per person, and these choices:
+
+mechanism   "auto" (the smallest predicted error) or a name; a name may be followed by that mechanism's own options
+assume      None: nothing about the data; "independent": preferences are unrelated to values; or a number between
+protects    "value": who is in the data is public; "presence": being in it is secret, and a missing value is an absence
+expect      (low, high): every cohort's fraction or mean is believed to lie there
+rng         None: the secure source; a generator of `noise.simulation(seed)` for experiments
+
+A missing, NaN or infinite value contributes nothing, and its person is protected like everybody else.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discretion import noise
+from discretion.column import Column, bits, categories_of, numbers
+from discretion.errors import InvalidDeclaration
+from discretion.guarantee import Protects
+from discretion.mechanisms import Belief
+from discretion.mechanisms.belief import Assume
+from discretion.noise import Rng
+from discretion.plan import choose
+from discretion.preference import Integers, Specification
+from discretion.release import Release
+from discretion.statistics import Aggregate, Measure, Statistics
+
+STEPS = {
+    "sum": 1_000_000,
+    "mean": 1_000_000,
+    "variance": 10_000,
+}  # grid steps across the bounds: rounding is negligible
+
+
+def count(condition: Any, *, epsilon: Any, **choices: Any) -> Release:
+    """How many people the condition holds for (True, or any number but 0)."""
+    return _answer("count", Aggregate(kind="count", protects="value"), bits(condition), epsilon, **choices)
+
+
+def histogram(values: Any, *, categories: Sequence[Any], epsilon: Any, **choices: Any) -> Release:
+    """How many people have each of `categories`, which must be known beforehand; other values are not counted."""
+    if len(set(categories)) != len(categories) or not len(categories):
+        raise InvalidDeclaration("categories must be one or more different values.")
+    shape = Aggregate(kind="count", protects="value", groups=len(categories))
+    release = _answer("count", shape, categories_of(values, categories), epsilon, **choices)
+    return replace(release, columns={"category": tuple(categories), **release.columns})
+
+
+def sum(
+    values: Any, *, epsilon: Any, bounds: tuple[float, float], grid: float | None = None, **choices: Any
+) -> Release:
+    """The sum of values, each clamped to `bounds`; a missing value adds 0."""
+    column = numbers(values)
+    return _answer("sum", _gridded("sum", column, bounds, grid), column, epsilon, **choices)
+
+
+def mean(
+    values: Any,
+    *,
+    epsilon: Any,
+    bounds: tuple[float, float],
+    grid: float | None = None,
+    required: bool = False,
+    **choices: Any,
+) -> Release:
+    """The mean of values, each clamped to `bounds`, over the people who have one.
+
+    `required` declares that everybody has one, which makes their number public and the answer better; a value that
+    is missing all the same counts as the bound nearest 0.
+    """
+    column = numbers(values).filled() if required else numbers(values)
+    return _answer("mean", _gridded("mean", column, bounds, grid), column, epsilon, **choices)
+
+
+def variance(
+    values: Any,
+    *,
+    epsilon: Any,
+    bounds: tuple[float, float],
+    grid: float | None = None,
+    required: bool = False,
+    **choices: Any,
+) -> Release:
+    """The population variance of values, each clamped to `bounds`; `required` as for `mean`."""
+    column = numbers(values).filled() if required else numbers(values)
+    return _answer("variance", _gridded("variance", column, bounds, grid), column, epsilon, **choices)
+
+
+def _answer(
+    name: str,
+    aggregate: Aggregate,
+    column: Column,
+    epsilon: Any,
+    *,
+    mechanism: str = "auto",
+    assume: Assume = None,
+    protects: Protects = "value",
+    expect: tuple[float, float] | None = None,
+    rng: Rng = None,
+    **options: Any,
+) -> Release:
+    """The whole flow. The plan sees the shape of the question and the preferences, never the column."""
+    if protects not in ("value", "presence"):
+        raise InvalidDeclaration(f'protects must be "value" or "presence", got {protects!r}.')
+    specification, cohort = Specification.assign(np.asarray(epsilon))
+    if len(column) != len(cohort):
+        raise InvalidDeclaration(f"There must be one epsilon per person, got {len(column)} values and {len(cohort)}.")
+    shape = replace(aggregate, protects=protects, complete=aggregate.complete and protects == "value")
+    plan = choose([shape], specification, Belief(assume=assume, expect=expect), mechanism=mechanism, **options)
+    (choice,), (measure,) = plan.choices, plan.request.measures
+    statistics = compute(measure, column, cohort, len(specification.epsilons), rng)
+    released = choice.mechanism.release(statistics, rng)
+    return Release(
+        columns={name: tuple(released.tolist())},
+        errors={name: (choice.mechanism.error,) * shape.groups},
+        mechanism=choice.chosen.name,
+        guarantee=plan.guarantee,
+        simulated=rng is not None,
+        explanation=str(plan),
+    )
+
+
+def compute(measure: Measure, column: Column, cohort: Integers, cohorts: int, rng: Rng = None) -> Statistics:
+    """Whole numbers by (group, cohort), as an engine would compute them; the only function that reads values."""
+    aggregate = measure.aggregate
+    used = column.present
+    if measure.inclusion is not None:
+        used = used & noise.keep(noise.coins(len(column), rng), measure.inclusion, cohort)
+    cell = (column.group * cohorts + cohort)[used]
+    shape = (aggregate.groups, cohorts)
+    counts = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
+    if aggregate.kind in ("count", "people"):
+        return Statistics(counts=counts)
+    steps = column.steps(aggregate)[used]
+    if measure.histogram:
+        values = aggregate.upper - aggregate.lower + 1
+        by_value = np.bincount(cell * values + steps - aggregate.lower, minlength=counts.size * values)
+        return Statistics(counts=counts, histogram=by_value.reshape(*shape, values))
+    totals = _sums(steps, cell, counts.size).reshape(shape)
+    squares = _sums(steps**2, cell, counts.size).reshape(shape) if aggregate.kind == "variance" else None
+    return Statistics(counts=counts, totals=totals, squares=squares)
+
+
+def _sums(values: Integers, cell: Integers, size: int) -> Any:
+    """Exact sums by cell: `bincount` adds doubles, so each half of a number is added where doubles are exact."""
+    low = np.bincount(cell, weights=values & 0xFFFF, minlength=size)  # exact below 2^37 people
+    middle = np.bincount(cell, weights=(values >> 16) & 0xFFFF, minlength=size)
+    high = np.bincount(cell, weights=values >> 32, minlength=size)
+    parts = [part.astype(np.int64).astype(object) for part in (low, middle, high)]
+    return parts[0] + parts[1] * 2**16 + parts[2] * 2**32
+
+
+def _gridded(kind: Any, column: Column, bounds: tuple[float, float], grid: float | None) -> Aggregate:
+    """The shape of a question about clamped numbers: bounds and step become whole numbers of steps."""
+    low, high = _bounds(bounds)
+    largest = max(high - low, abs(low), abs(high)) if kind == "sum" else high - low
+    if grid is not None and not 0 < grid < float("inf"):
+        raise InvalidDeclaration(f"grid must be a step above 0, got {grid!r}.")
+    step = Fraction(str(grid)) if grid is not None else _step(largest, STEPS[kind], column.whole)
+    origin = Fraction(0) if kind == "sum" else low  # a missing value must add 0 to a sum
+    return Aggregate(
+        kind=kind,
+        protects="value",
+        lower=(low - origin) // step,
+        upper=-((origin - high) // step),  # outwards: no bound is cut
+        origin=origin,
+        step=step,
+        complete=not column.nullable,
+    )
+
+
+def _step(width: Fraction, steps: int, whole: bool) -> Fraction:
+    """A power of ten that gives about so many steps; 1 for whole numbers where that suffices."""
+    if whole and width <= steps:
+        return Fraction(1)
+    step = Fraction(1)
+    while width / step > 2 * steps:
+        step *= 10
+    while width / step < steps / 5:
+        step /= 10
+    return step
+
+
+def _bounds(bounds: Any) -> tuple[Fraction, Fraction]:
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        raise InvalidDeclaration("bounds must be two numbers (low, high) that are known beforehand.") from None
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise InvalidDeclaration(f"bounds must be finite and ascend, got {low!r} to {high!r}.")
+    return Fraction(str(low)), Fraction(str(high))

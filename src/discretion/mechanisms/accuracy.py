@@ -1,0 +1,216 @@
+"""How far a weighted answer can be from the truth, from public information and the analyst's belief.
+
+An affine estimate of a total is Σ_u v_u x_u + offset + noise, v the same within a cohort. Everything here is in grid
+steps per person until `error` turns it into the units of the answer.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import hypot, sqrt
+from typing import TypeVar
+
+import numpy as np
+
+from discretion.errors import InvalidDeclaration
+from discretion.mechanisms.belief import Belief
+from discretion.mechanisms.linear import Linear, is_affine, parts
+from discretion.noise import Floats
+from discretion.preference import MICRO, Integers, Specification
+from discretion.release import Error
+from discretion.statistics import Aggregate
+
+L = TypeVar("L", bound=Linear)
+RATIO_ASSUMES = "everybody has a value and groups are equally large"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """Where the cohorts' means are believed to lie, in steps: all in low..high, no two further apart than `spread`."""
+
+    low: float
+    high: float
+    spread: float
+    variance: float  # the most people's values can vary, if preferences fall on them at random; else 0: bias covers it
+
+    @classmethod
+    def believed(cls, aggregate: Aggregate, belief: Belief) -> "Means":
+        least, most = aggregate.person_range if is_affine(aggregate) else (aggregate.lower, aggregate.upper)
+        low, high = float(least), float(most)
+        if belief.expect is not None:
+            steps = [(value - float(aggregate.origin)) / float(aggregate.step) for value in belief.expect]
+            low, high = max(low, steps[0]), min(high, steps[1])
+            if low > high:
+                raise InvalidDeclaration(
+                    f"expect must overlap the bounds, got {belief.expect[0]:g} to {belief.expect[1]:g}."
+                )
+        spread = high - low if belief.beta is None else min(belief.beta * (most - least), high - low)
+        peak = min(max((least + most) / 2, low), high)  # (m − least)(most − m) bounds the variance around a mean m
+        variance = 0.0 if belief.beta is None else (peak - least) * (most - peak)
+        return cls(low=low, high=high, spread=spread, variance=variance)
+
+    @property
+    def middle(self) -> float:
+        return (self.low + self.high) / 2
+
+
+def centre(aggregate: Aggregate, belief: Belief) -> Fraction:
+    """What a person left out is counted as, in steps.
+
+    The middle of what is believed; with no belief, the middle of the range where values are protected and there is
+    one group; else 0, because most people of a register are usually absent, and absent from most groups.
+    """
+    if belief.expect is None and (aggregate.protects == "presence" or aggregate.groups > 1):
+        return Fraction(0)
+    return Fraction(Means.believed(aggregate, belief).middle).limit_denominator(10**6)
+
+
+def bias(share: Floats, heads: Integers, means: Means, offset: float) -> float:
+    """max |Σ N_c (v_c − 1) μ_c + offset| over all cohort means μ the belief allows.
+
+    With μ_c = μ + δ_c, |δ_c| ≤ spread/2, the two terms separate; the first is convex in μ, so an end attains it.
+    """
+    missing = float(heads @ (share - 1))
+    if abs(missing) < 1e-9 * float(heads.sum()):  # weights rescaled to add up to everybody, but for rounding
+        missing = 0.0
+    ends = (means.low + means.spread / 2, means.high - means.spread / 2)
+    common = max(abs(missing * ends[0] + offset), abs(missing * ends[1] + offset))
+    return common + means.spread / 2 * float(heads @ np.abs(share - 1))
+
+
+def assignment(share: Floats, heads: Integers) -> float:
+    """Variance of Σ (v_u − 1) x_u, over that of one x, when preferences fall on people at random."""
+    people, left = int(heads.sum()), share - 1
+    if people < 2:
+        return 0.0
+    return float(max(0.0, heads @ left**2 - (heads @ left) ** 2 / people)) * people / (people - 1)
+
+
+def laplace_variance(scale: float) -> float:
+    """Variance of discrete Laplace noise: 2q/(1−q)², q = e^(−1/scale)."""
+    return 0.5 / float(np.sinh(0.5 / scale)) ** 2 if scale > 0 else 0.0
+
+
+def total_error(
+    aggregate: Aggregate,
+    specification: Specification,
+    belief: Belief,
+    share: Floats,
+    *,
+    offset: float = 0.0,
+    variance: float,
+) -> Error:
+    """The error of an affine estimate whose people count `share` and whose noise has this variance, in steps²."""
+    means, heads = Means.believed(aggregate, belief), specification.heads
+    unit = float(aggregate.step) / (specification.size if aggregate.kind == "mean" else 1)
+    return Error(
+        bias=unit * bias(share, heads, means, offset),
+        noise=unit * sqrt(variance + means.variance * assignment(share, heads)),
+        assumption=str(belief),
+        limits=limits(aggregate, specification),
+    )
+
+
+def limits(aggregate: Aggregate, specification: Specification) -> tuple[float, float]:
+    """Where the truth can lie at all, in the units of the answer."""
+    low, high = aggregate.person_range
+    people = specification.size
+    if aggregate.kind == "mean":
+        return float(aggregate.value(aggregate.lower)), float(aggregate.value(aggregate.upper))
+    if aggregate.kind == "variance":
+        return 0.0, float(aggregate.step * (aggregate.upper - aggregate.lower)) ** 2 / 4
+    origin = aggregate.origin * people if aggregate.complete else Fraction(0)
+    return float(origin + aggregate.step * low * people), float(origin + aggregate.step * high * people)
+
+
+def ratio_error(aggregate: Aggregate, specification: Specification, belief: Belief, weights: Integers) -> Error:
+    """The error of a mean or variance over a private number of people, by the delta method.
+
+    How many people have a value is secret, so the error cannot know it: it is stated for a full register, evenly
+    spread over the groups, and says so. τ = Σ|w/Σw − 1/n|/2 is how far the weights shift one person's share to
+    another: a mean moves by at most τ·spread.
+    """
+    means, heads, people = Means.believed(aggregate, belief), specification.heads, specification.size
+    share = np.asarray(weights * (people / max(1, int(heads @ weights))), dtype=np.float64)
+    moved = float(heads @ np.abs(share - 1)) / people / 2  # τ
+    scatter = assignment(share, heads) / people**2 * aggregate.groups
+    noises = [
+        sqrt(2) * float(part.scale) * MICRO * aggregate.groups / max(1, int(heads @ weights))
+        for part in parts(aggregate)
+    ]
+    middle = (aggregate.lower + aggregate.upper) / 2
+    away = max(middle - means.low, means.high - middle)  # from the middle, in steps
+    mean_noise = noises[0] / 2 if aggregate.complete else hypot(noises[0] / 2, away * noises[-1])
+    if aggregate.kind == "mean":
+        shifted, drawn, unit = moved * means.spread, sqrt(mean_noise**2 + means.variance * scatter), aggregate.step
+    else:
+        moved *= 1.0 if belief.beta is None else belief.beta
+        shifted, drawn = _variance_error(aggregate, noises, mean_noise, moved, away)
+        unit, scatter = aggregate.step**2, 0.0 if belief.beta is None else scatter
+        drawn = hypot(drawn, (aggregate.upper - aggregate.lower) ** 2 * sqrt(scatter / 12))
+    within = limits(aggregate, specification)
+    return Error(
+        bias=min(float(unit) * shifted, within[1] - within[0]),
+        noise=min(float(unit) * drawn, within[1] - within[0]),
+        assumption="; ".join(filter(None, [str(belief), "" if aggregate.complete else RATIO_ASSUMES])),
+        limits=within,
+    )
+
+
+def _variance_error(
+    aggregate: Aggregate, noises: list[float], mean_noise: float, moved: float, away: float
+) -> tuple[float, float]:
+    """Bias and noise of second moment − mean², in squared steps.
+
+    The variance is half the mean squared distance of two people, who are a shifted pair with probability at most
+    2τ − τ²; squaring a noisy mean adds its variance. (Randomly assigned weights add at most width⁴/12 times their
+    own scatter: (x − mean)² varies by at most V(M² − V), M the larger distance to a bound, V ≤ mean·(range − mean).)
+    """
+    width = aggregate.upper - aggregate.lower
+    square = noises[1] / 4 if aggregate.complete else hypot(noises[1], width**2 * noises[-1]) / 8
+    shifted = (2 * moved - moved**2) * width**2 / 2
+    return shifted + mean_noise**2, hypot(square, 2 * away * mean_noise)
+
+
+def weighted_error(
+    aggregate: Aggregate,
+    specification: Specification,
+    belief: Belief,
+    weights: Integers,
+    divisor: Fraction,
+    offset: Fraction,
+) -> Error:
+    """The error of the law in `linear`."""
+    if not is_affine(aggregate):
+        return ratio_error(aggregate, specification, belief, weights)
+    scale = float(parts(aggregate)[0].scale) * MICRO
+    return total_error(
+        aggregate,
+        specification,
+        belief,
+        weights / float(divisor),
+        offset=float(offset),
+        variance=laplace_variance(scale) / float(divisor) ** 2,
+    )
+
+
+def tuned(
+    kind: type[L],
+    aggregate: Aggregate,
+    specification: Specification,
+    belief: Belief,
+    weights: Integers,
+    *,
+    divisor: Fraction | None = None,
+    offset: Fraction = Fraction(0),
+) -> L:
+    """The mechanism with these weights; without a divisor, weights are rescaled to add up to everybody."""
+    if divisor is None:
+        divisor = Fraction(int(specification.heads @ weights), specification.size)
+    return kind(
+        aggregate=aggregate,
+        specification=specification,
+        weights=tuple(int(weight) for weight in weights),
+        divisor=divisor,
+        offset=offset,
+        error=weighted_error(aggregate, specification, belief, weights, divisor, offset),
+    )

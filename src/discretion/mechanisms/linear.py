@@ -1,0 +1,171 @@
+"""The law that minimum, threshold, stretch and weighted share: whole weighted totals plus discrete Laplace noise.
+
+A person's weight is a whole number of micro-ε, and the noise is scaled so that moving the totals as far as one person
+can costs exactly that weight. What is released are the noisy totals; everything after them is arithmetic on them.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from discretion import noise
+from discretion.errors import Unsuitable
+from discretion.guarantee import Guarantee
+from discretion.noise import Floats, Rng
+from discretion.preference import MICRO, Integers, Specification
+from discretion.release import Error
+from discretion.statistics import Aggregate, Measure, Statistics, weigh
+
+Quantity = Literal["count", "total", "centred", "square", "centred_square"]
+
+
+class Part(NamedTuple):
+    """One quantity that rows add up to, and how much noise a weight of one ε calls for."""
+
+    quantity: Quantity
+    scale: Fraction  # of the noise, in the quantity's own units
+
+
+def is_affine(aggregate: Aggregate) -> bool:
+    """Whether the answer is a total, or a total over a public number of people; else it is a ratio of totals."""
+    return aggregate.kind in ("count", "people", "sum") or (aggregate.kind == "mean" and aggregate.complete)
+
+
+def parts(aggregate: Aggregate) -> tuple[Part, ...]:
+    """What is released, scaled so that a person of weight w loses at most w.
+
+    A row has the position x = (2z − lower − upper)/R from −1 to 1, R = upper − lower. A person's loss, over their
+    weight, is Σ |change of part| / scale. For the mean with a private denominator the parts are Σx (scale 1/α) and
+    the count (scale 1/β); with k rows a person the change is at most
+
+    * presence: k rows come or go, k(α + β);
+    * value, one group: k rows stay and cross the range, 2kα, or k rows come or go, k(α + β), whichever is more: it is
+      convex in the numbers of rows before and after, so its maximum is at a corner;
+    * value, many groups: k rows leave one group and come to another, 2k(α + β).
+
+    For the variance with a public n it is |x − y|(α + β|x + y|) ≤ d(α + β(2 − d)) at d = |x − y|, which for
+    α = 1/2, β = 1/4 is d − d²/4 ≤ 1. With a private denominator the parts are Σx (α), Σ(x² − 1/2) (2α) and the count
+    (β), a row moves them by at most α + α + β, and all doubles under value (through the empty state).
+    """
+    width = aggregate.upper - aggregate.lower
+    if aggregate.kind == "sum" and not aggregate.complete and aggregate.origin != 0:
+        raise Unsuitable("A sum over an unknown number of rows needs a grid whose origin is 0.")
+    if is_affine(aggregate):
+        quantity: Quantity = "count" if aggregate.kind in ("count", "people") else "total"
+        return (Part(quantity, Fraction(aggregate.sensitivity)),)
+    if aggregate.kind == "mean":
+        alpha, beta = _shares(aggregate, Fraction(17, 20))
+        return Part("centred", width / alpha), Part("count", 1 / beta)
+    if aggregate.kind == "variance" and aggregate.complete:
+        return Part("centred", Fraction(2 * width)), Part("square", Fraction(4 * width**2))
+    if aggregate.kind == "variance":
+        most = aggregate.rows_per_person * (1 if aggregate.protects == "presence" else 2)
+        alpha, beta = Fraction(2, 5 * most), Fraction(1, 5 * most)
+        return Part("centred", width / alpha), Part("centred_square", width**2 / alpha), Part("count", 1 / beta)
+    raise Unsuitable(f"It adds up rows, which does not answer a {aggregate.kind}.")
+
+
+def _shares(aggregate: Aggregate, numerator: Fraction) -> tuple[Fraction, Fraction]:
+    """α and β of `parts` for a mean; `numerator` is the share of the numerator where the two compete."""
+    k = aggregate.rows_per_person
+    if aggregate.protects == "value" and aggregate.groups == 1:
+        return Fraction(1, 2 * k), Fraction(1, 2 * k)
+    most = k if aggregate.protects == "presence" else 2 * k
+    return numerator / most, (1 - numerator) / most
+
+
+def tally(quantity: Quantity, statistics: Statistics, aggregate: Aggregate) -> Any:
+    """The quantity by (group, cohort), in whole numbers of any size."""
+    counts = np.asarray(statistics.counts).astype(object)
+    if quantity == "count":
+        return counts
+    totals = np.asarray(statistics.totals).astype(object)
+    if quantity == "total":
+        return totals
+    ends = aggregate.lower + aggregate.upper
+    if quantity == "centred":
+        return 2 * totals - ends * counts  # Σ R·x
+    squares = 4 * np.asarray(statistics.squares).astype(object) - 4 * ends * totals + ends**2 * counts  # Σ (R·x)²
+    if quantity == "square":
+        return squares
+    return 2 * squares - (aggregate.upper - aggregate.lower) ** 2 * counts  # Σ R²(2x² − 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear:
+    """Weighted totals plus noise; the subclasses differ in how they are tuned.
+
+    A total is estimated as noisy total / divisor + offset, in grid steps. Ratios (a mean with a private denominator,
+    a variance) need neither: numerator and denominator carry the same weights.
+    """
+
+    aggregate: Aggregate
+    specification: Specification
+    weights: tuple[int, ...]  # by cohort, in micro-ε: what each member pays
+    divisor: Fraction = Fraction(MICRO)  # micro-ε of weight that count a person once
+    offset: Fraction = Fraction(0)  # steps added for what the weights leave out
+    error: Error
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee.of(self.specification, self.weights, protects=self.aggregate.protects)
+
+    @property
+    def measure(self) -> Measure:
+        return Measure(aggregate=self.aggregate)
+
+    @property
+    def unit(self) -> int:
+        """The largest whole number of micro-ε that divides every weight: totals and noise are counted in it."""
+        return gcd(*self.weights) or MICRO
+
+    @property
+    def scales(self) -> tuple[Fraction, ...]:
+        """The noise scale of each part, in units."""
+        return tuple(part.scale * MICRO / self.unit for part in parts(self.aggregate))
+
+    def centres(self, statistics: Statistics) -> tuple[Any, ...]:
+        """The weighted totals before the noise, one array of whole numbers a part. Private."""
+        weights = np.array([weight // self.unit for weight in self.weights], dtype=np.int64)
+        return tuple(weigh(tally(part.quantity, statistics, self.aggregate), weights) for part in parts(self.aggregate))
+
+    def release(self, statistics: Statistics, rng: Rng) -> Floats:
+        noisy = [
+            (centre + noise.discrete_laplace(scale, self.aggregate.groups, rng).astype(object)) * self.unit
+            for centre, scale in zip(self.centres(statistics), self.scales, strict=True)
+        ]
+        if is_affine(self.aggregate):
+            return self._total(noisy[0])
+        return self._ratio([np.asarray(part, dtype=np.float64) for part in noisy])
+
+    def _total(self, noisy: Any) -> Floats:
+        """Noisy weighted total -> the answer, exactly until the last rounding."""
+        aggregate, people = self.aggregate, self.specification.size
+        steps = [Fraction(int(total)) / self.divisor + self.offset for total in noisy]
+        if aggregate.kind == "mean":
+            return np.array([float(aggregate.value(total / people)) for total in steps])
+        origin = aggregate.origin * people if aggregate.kind == "sum" and aggregate.complete else Fraction(0)
+        return np.array([float(origin + aggregate.step * total) for total in steps])
+
+    def _ratio(self, noisy: list[Floats]) -> Floats:
+        """Noisy numerators over the noisy (or public) denominator, kept inside what is possible."""
+        aggregate = self.aggregate
+        width, step = aggregate.upper - aggregate.lower, float(aggregate.step)
+        middle = float(aggregate.value(Fraction(aggregate.lower + aggregate.upper, 2)))
+        if aggregate.complete:
+            weight = np.array([float(self.specification.heads @ np.array(self.weights))])
+        else:  # a denominator below its own noise says nothing
+            weight = np.maximum(noisy[-1], float(self.scales[-1]) * self.unit)
+        mean = np.clip(noisy[0] / weight, -width, width) / 2  # steps from the middle
+        if aggregate.kind == "mean":
+            return np.asarray(middle + step * mean)
+        second = noisy[1] / weight / 4 if aggregate.complete else (noisy[1] / weight + width**2) / 8
+        return np.asarray(step**2 * np.clip(second - mean**2, 0, width**2 / 4))
+
+
+def capped(specification: Specification, cap: int) -> Integers:
+    """Influence min(ε, cap), by cohort, in micro-ε."""
+    return np.minimum(specification.micro, cap)
