@@ -1,7 +1,7 @@
 """Choose the mechanism with the smallest predicted error, from public information only."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from inspect import signature
 from math import isfinite
@@ -38,6 +38,8 @@ class Choice:
     aggregate: Aggregate
     chosen: Candidate
     candidates: tuple[Candidate, ...]  # best first, unsuitable ones last
+    specification: Specification  # what each cohort may spend on it
+    label: str = ""  # the aggregate in the words of the question
 
     @property
     def mechanism(self) -> Mechanism:
@@ -50,14 +52,14 @@ class Choice:
 class Plan:
     """How a question will be answered, what it will cost whom, and how good the answer will be."""
 
-    specification: Specification  # what each cohort may spend on each of the choices
+    specification: Specification  # what each cohort may spend on a choice of weight 1
     choices: tuple[Choice, ...]
     source: Any = None  # which rows, in the engine's words
 
     @property
     def guarantee(self) -> Guarantee:
-        """All choices together: what is charged."""
-        return reduce(add, (choice.mechanism.guarantee for choice in self.choices))
+        """All choices together, by the plan's own cohorts: what is charged."""
+        return reduce(add, (_over(self.specification, choice.mechanism.guarantee) for choice in self.choices))
 
     @property
     def request(self) -> Request:
@@ -65,7 +67,7 @@ class Plan:
         return Request(measures=tuple(choice.mechanism.measure for choice in self.choices), source=self.source)
 
     def __str__(self) -> str:
-        return "\n\n".join(_explain(choice, self.specification) for choice in self.choices)
+        return "\n\n".join(map(_explain, self.choices))
 
 
 def choose(
@@ -75,9 +77,14 @@ def choose(
     *,
     mechanism: str = "auto",
     source: Any = None,
+    weights: Sequence[int] = (),
+    labels: Sequence[str] = (),
     **options: Any,
 ) -> Plan:
-    """Rank every mechanism for every aggregate; `mechanism` forces one."""
+    """Rank every mechanism for every aggregate; `mechanism` forces one.
+
+    `weights`, where given, say how many times `specification` each aggregate may spend.
+    """
     if mechanism != "auto" and mechanism not in MECHANISMS:
         raise InvalidDeclaration(
             f"mechanism must be 'auto' or one of {', '.join(map(repr, MECHANISMS))}, got {mechanism!r}."
@@ -88,7 +95,12 @@ def choose(
         )
     _refuse_unknown(options, mechanism)
     specification.strictest  # noqa: B018  refuses when nobody has anything to spend
-    choices = tuple(_choose_one(a, specification, belief, mechanism, options) for a in aggregates)
+    choices = tuple(
+        _choose_one(aggregate, label, specification.times(weight), belief, mechanism, options)
+        for aggregate, weight, label in zip(
+            aggregates, weights or [1] * len(aggregates), labels or [""] * len(aggregates), strict=True
+        )
+    )
     return Plan(specification=specification, choices=choices, source=source)
 
 
@@ -103,7 +115,12 @@ def _refuse_unknown(options: dict[str, Any], mechanism: str) -> None:
 
 
 def _choose_one(
-    aggregate: Aggregate, specification: Specification, belief: Belief, forced: str, options: dict[str, Any]
+    aggregate: Aggregate,
+    label: str,
+    specification: Specification,
+    belief: Belief,
+    forced: str,
+    options: dict[str, Any],
 ) -> Choice:
     candidates = sorted(
         (_candidate(name, aggregate, specification, belief, options if name == forced else {}) for name in MECHANISMS),
@@ -112,7 +129,18 @@ def _choose_one(
     chosen = candidates[0] if forced == "auto" else next(c for c in candidates if c.name == forced)
     if chosen.mechanism is None:
         raise Unsuitable(chosen.reason)
-    return Choice(aggregate=aggregate, chosen=chosen, candidates=tuple(candidates))
+    return Choice(
+        aggregate=aggregate,
+        chosen=chosen,
+        candidates=tuple(candidates),
+        specification=specification,
+        label=label or aggregate.kind,
+    )
+
+
+def _over(specification: Specification, guarantee: Guarantee) -> Guarantee:
+    """The same losses under the names the cohorts have in `specification`, where they come in the same order."""
+    return replace(guarantee, losses=dict(zip(specification.epsilons, guarantee.losses.values(), strict=True)))
 
 
 def _candidate(
@@ -124,8 +152,9 @@ def _candidate(
         return Candidate(name=name, reason=str(refusal))
 
 
-def _explain(choice: Choice, specification: Specification) -> str:
-    lines = [f"{choice.aggregate.kind}, protects {choice.aggregate.protects}: {choice.chosen.name}"]
+def _explain(choice: Choice) -> str:
+    specification = choice.specification
+    lines = [f"{choice.label}, protects {choice.aggregate.protects}: {choice.chosen.name}"]
     lines += [f"  {candidate.name:<14} {_verdict(candidate)}" for candidate in choice.candidates]
     spent = choice.mechanism.guarantee.losses
     for epsilon, people in zip(specification.epsilons, specification.people, strict=True):

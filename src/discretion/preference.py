@@ -4,7 +4,7 @@ Money is whole micro-ε from here on: an allowance is rounded down when it enter
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
@@ -105,6 +105,10 @@ class Specification:
         found, cohort, people = np.unique(micro_epsilon, return_inverse=True, return_counts=True)
         specification = cls(epsilons=tuple(found.tolist()), people=tuple(people.tolist()))
         return specification, cohort.astype(np.int64)
+
+    def times(self, weight: int) -> "Specification":
+        """The same people with `weight` times as much to spend."""
+        return self if weight == 1 else replace(self, epsilons=tuple(weight * level for level in self.epsilons))
 
     @property
     def size(self) -> int:
