@@ -52,11 +52,16 @@ class Aggregate:
         return self.origin + self.step * steps
 
     @property
+    def size_is_public(self) -> bool:
+        """Whether everybody known counts once in the one group; how many are in each of many groups is secret."""
+        return self.complete and self.groups == 1
+
+    @property
     def person_range(self) -> tuple[int, int]:
         """The least and the most one person can add to one group's total, in steps."""
         if self.kind == "people":
             return 0, 1
-        if self.complete and self.groups == 1:
+        if self.size_is_public:
             return self.lower, self.upper
         return self.rows_per_person * min(self.lower, 0), self.rows_per_person * max(self.upper, 0)
 

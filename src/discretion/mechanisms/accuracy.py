@@ -70,7 +70,7 @@ def bias(share: Floats, heads: Integers, means: Means, offset: float) -> float:
     With μ_c = μ + δ_c, |δ_c| ≤ spread/2, the two terms separate; the first is convex in μ, so an end attains it.
     """
     missing = float(heads @ (share - 1))
-    if abs(missing) < 1e-9 * float(heads.sum()):  # weights rescaled to add up to everybody, but for rounding
+    if abs(missing) < 1e-9 * int(heads.sum()):  # weights rescaled to add up to everybody, but for rounding
         missing = 0.0
     ends = (means.low + means.spread / 2, means.high - means.spread / 2)
     common = max(abs(missing * ends[0] + offset), abs(missing * ends[1] + offset))
@@ -82,7 +82,8 @@ def assignment(share: Floats, heads: Integers) -> float:
     people, left = int(heads.sum()), share - 1
     if people < 2:
         return 0.0
-    return float(max(0.0, heads @ left**2 - (heads @ left) ** 2 / people)) * people / (people - 1)
+    squared, total = float(heads @ left**2), float(heads @ left)
+    return max(0.0, squared - total**2 / people) * people / (people - 1)
 
 
 def laplace_variance(scale: float) -> float:
@@ -118,7 +119,7 @@ def limits(aggregate: Aggregate, specification: Specification) -> tuple[float, f
         return float(aggregate.value(aggregate.lower)), float(aggregate.value(aggregate.upper))
     if aggregate.kind == "variance":
         return 0.0, float(aggregate.step * (aggregate.upper - aggregate.lower)) ** 2 / 4
-    origin = aggregate.origin * people if aggregate.complete else Fraction(0)
+    origin = aggregate.origin * people if aggregate.size_is_public else Fraction(0)
     return float(origin + aggregate.step * low * people), float(origin + aggregate.step * high * people)
 
 
@@ -139,7 +140,7 @@ def ratio_error(aggregate: Aggregate, specification: Specification, belief: Beli
     ]
     middle = (aggregate.lower + aggregate.upper) / 2
     away = max(middle - means.low, means.high - middle)  # from the middle, in steps
-    mean_noise = noises[0] / 2 if aggregate.complete else hypot(noises[0] / 2, away * noises[-1])
+    mean_noise = noises[0] / 2 if aggregate.size_is_public else hypot(noises[0] / 2, away * noises[-1])
     if aggregate.kind == "mean":
         shifted, drawn, unit = moved * means.spread, sqrt(mean_noise**2 + means.variance * scatter), aggregate.step
     else:
@@ -147,12 +148,11 @@ def ratio_error(aggregate: Aggregate, specification: Specification, belief: Beli
         shifted, drawn = _variance_error(aggregate, noises, mean_noise, moved, away)
         unit, scatter = aggregate.step**2, 0.0 if belief.beta is None else scatter
         drawn = hypot(drawn, (aggregate.upper - aggregate.lower) ** 2 * sqrt(scatter / 12))
-    within = limits(aggregate, specification)
     return Error(
-        bias=min(float(unit) * shifted, within[1] - within[0]),
-        noise=min(float(unit) * drawn, within[1] - within[0]),
-        assumption="; ".join(filter(None, [str(belief), "" if aggregate.complete else RATIO_ASSUMES])),
-        limits=within,
+        bias=float(unit) * shifted,
+        noise=float(unit) * drawn,
+        assumption="; ".join(filter(None, [str(belief), "" if aggregate.size_is_public else RATIO_ASSUMES])),
+        limits=limits(aggregate, specification),
     )
 
 
@@ -166,7 +166,7 @@ def _variance_error(
     own scatter: (x − mean)² varies by at most V(M² − V), M the larger distance to a bound, V ≤ mean·(range − mean).)
     """
     width = aggregate.upper - aggregate.lower
-    square = noises[1] / 4 if aggregate.complete else hypot(noises[1], width**2 * noises[-1]) / 8
+    square = noises[1] / 4 if aggregate.size_is_public else hypot(noises[1], width**2 * noises[-1]) / 8
     shifted = (2 * moved - moved**2) * width**2 / 2
     return shifted + mean_noise**2, hypot(square, 2 * away * mean_noise)
 

@@ -31,50 +31,47 @@ class Part(NamedTuple):
 
 def is_affine(aggregate: Aggregate) -> bool:
     """Whether the answer is a total, or a total over a public number of people; else it is a ratio of totals."""
-    return aggregate.kind in ("count", "people", "sum") or (aggregate.kind == "mean" and aggregate.complete)
+    return aggregate.kind in ("count", "people", "sum") or (aggregate.kind == "mean" and aggregate.size_is_public)
 
 
 def parts(aggregate: Aggregate) -> tuple[Part, ...]:
-    """What is released, scaled so that a person of weight w loses at most w.
+    """What is released, scaled so that a person of weight w loses at most w: Σ |change of part| / scale ≤ 1.
 
-    A row has the position x = (2z − lower − upper)/R from −1 to 1, R = upper − lower. A person's loss, over their
-    weight, is Σ |change of part| / scale. For the mean with a private denominator the parts are Σx (scale 1/α) and
-    the count (scale 1/β); with k rows a person the change is at most
-
-    * presence: k rows come or go, k(α + β);
-    * value, one group: k rows stay and cross the range, 2kα, or k rows come or go, k(α + β), whichever is more: it is
-      convex in the numbers of rows before and after, so its maximum is at a corner;
-    * value, many groups: k rows leave one group and come to another, 2k(α + β).
-
-    For the variance with a public n it is |x − y|(α + β|x + y|) ≤ d(α + β(2 − d)) at d = |x − y|, which for
-    α = 1/2, β = 1/4 is d − d²/4 ≤ 1. With a private denominator the parts are Σx (α), Σ(x² − 1/2) (2α) and the count
-    (β), a row moves them by at most α + α + β, and all doubles under value (through the empty state).
+    A row has the position x = (2z − lower − upper)/R from −1 to 1, R = upper − lower. With a public n, a variance
+    needs Σx and Σx² at the rates (1/scale) 1/2 and 1/4: changing x into y costs |x − y|/2 + |x² − y²|/4, which is at
+    most d/2 + d(2 − d)/4 = d − d²/4 ≤ 1 for d = |x − y|, because |x + y| ≤ 2 − d. For a private n see `_rates`.
     """
     width = aggregate.upper - aggregate.lower
-    if aggregate.kind == "sum" and not aggregate.complete and aggregate.origin != 0:
+    if aggregate.kind == "sum" and not aggregate.size_is_public and aggregate.origin != 0:
         raise Unsuitable("A sum over an unknown number of rows needs a grid whose origin is 0.")
     if is_affine(aggregate):
         quantity: Quantity = "count" if aggregate.kind in ("count", "people") else "total"
         return (Part(quantity, Fraction(aggregate.sensitivity)),)
-    if aggregate.kind == "mean":
-        alpha, beta = _shares(aggregate, Fraction(17, 20))
-        return Part("centred", width / alpha), Part("count", 1 / beta)
-    if aggregate.kind == "variance" and aggregate.complete:
+    if aggregate.kind not in ("mean", "variance"):
+        raise Unsuitable(f"It adds up rows, which does not answer a {aggregate.kind}.")
+    if aggregate.size_is_public:
         return Part("centred", Fraction(2 * width)), Part("square", Fraction(4 * width**2))
-    if aggregate.kind == "variance":
-        most = aggregate.rows_per_person * (1 if aggregate.protects == "presence" else 2)
-        alpha, beta = Fraction(2, 5 * most), Fraction(1, 5 * most)
-        return Part("centred", width / alpha), Part("centred_square", width**2 / alpha), Part("count", 1 / beta)
-    raise Unsuitable(f"It adds up rows, which does not answer a {aggregate.kind}.")
+    alpha, beta = _rates(aggregate)
+    moments = [Part("centred", width / alpha), Part("centred_square", width**2 / alpha)]
+    return *moments[: 1 if aggregate.kind == "mean" else 2], Part("count", 1 / beta)
 
 
-def _shares(aggregate: Aggregate, numerator: Fraction) -> tuple[Fraction, Fraction]:
-    """α and β of `parts` for a mean; `numerator` is the share of the numerator where the two compete."""
-    k = aggregate.rows_per_person
+def _rates(aggregate: Aggregate) -> tuple[Fraction, Fraction]:
+    """The rates α of the moments Σx and, for a variance, Σ(2x² − 1), and β of the count, where n is private.
+
+    A row that comes or goes costs |x|α + |2x² − 1|α + β: α + β for a mean, 2α + β for a variance. A row that changes
+    costs 2α for a mean, and for a variance |x − y|α + 2|x² − y²|α ≤ αd(5 − 2d) ≤ 25α/8. If a person has a rows before
+    and b after, min(a, b) of them change and |a − b| come or go, together at most k rows: under value in one group
+    the loss is at most k times the dearer of the two. Under presence no row changes. Under value in many groups
+    every row may go from one group and come to another, 2k in all.
+    """
+    is_mean, k = aggregate.kind == "mean", aggregate.rows_per_person
     if aggregate.protects == "value" and aggregate.groups == 1:
-        return Fraction(1, 2 * k), Fraction(1, 2 * k)
+        alpha, beta = (Fraction(1, 2), Fraction(1, 2)) if is_mean else (Fraction(8, 25), Fraction(9, 25))
+        return alpha / k, beta / k
     most = k if aggregate.protects == "presence" else 2 * k
-    return numerator / most, (1 - numerator) / most
+    alpha = Fraction(17, 20) if is_mean else Fraction(2, 5)
+    return alpha / most, (1 - alpha if is_mean else 1 - 2 * alpha) / most
 
 
 def tally(quantity: Quantity, statistics: Statistics, aggregate: Aggregate) -> Any:
@@ -147,7 +144,7 @@ class Linear:
         steps = [Fraction(int(total)) / self.divisor + self.offset for total in noisy]
         if aggregate.kind == "mean":
             return np.array([float(aggregate.value(total / people)) for total in steps])
-        origin = aggregate.origin * people if aggregate.kind == "sum" and aggregate.complete else Fraction(0)
+        origin = aggregate.origin * people if aggregate.kind == "sum" and aggregate.size_is_public else Fraction(0)
         return np.array([float(origin + aggregate.step * total) for total in steps])
 
     def _ratio(self, noisy: list[Floats]) -> Floats:
@@ -155,14 +152,14 @@ class Linear:
         aggregate = self.aggregate
         width, step = aggregate.upper - aggregate.lower, float(aggregate.step)
         middle = float(aggregate.value(Fraction(aggregate.lower + aggregate.upper, 2)))
-        if aggregate.complete:
+        if aggregate.size_is_public:
             weight = np.array([float(self.specification.heads @ np.array(self.weights))])
         else:  # a denominator below its own noise says nothing
             weight = np.maximum(noisy[-1], float(self.scales[-1]) * self.unit)
         mean = np.clip(noisy[0] / weight, -width, width) / 2  # steps from the middle
         if aggregate.kind == "mean":
             return np.asarray(middle + step * mean)
-        second = noisy[1] / weight / 4 if aggregate.complete else (noisy[1] / weight + width**2) / 8
+        second = noisy[1] / weight / 4 if aggregate.size_is_public else (noisy[1] / weight + width**2) / 8
         return np.asarray(step**2 * np.clip(second - mean**2, 0, width**2 / 4))
 
 
