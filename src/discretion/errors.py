@@ -20,11 +20,11 @@ class DiscretionError(Exception):
     """Anything discretion refuses or fails to do."""
 
 
-class InvalidPreference(DiscretionError):
+class InvalidPreference(DiscretionError, ValueError):
     """A privacy choice is malformed."""
 
 
-class InvalidDeclaration(DiscretionError):
+class InvalidDeclaration(DiscretionError, ValueError):
     """Bounds, keys, shapes or options are wrong."""
 
 

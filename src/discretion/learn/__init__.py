@@ -1,0 +1,33 @@
+"""Learning with one epsilon per person: personalize any algorithm; regression and classification for scikit-learn.
+
+`personalize` needs NumPy only. The estimators need scikit-learn (the extra `learn`) and are imported when first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from discretion.errors import InvalidDeclaration
+from discretion.learn.personalize import personalize
+
+if TYPE_CHECKING:
+    from discretion.learn.classification import LinearSVC, LogisticRegression
+    from discretion.learn.linear_regression import LinearRegression
+
+_ESTIMATORS = {
+    "LinearRegression": "discretion.learn.linear_regression",
+    "LinearSVC": "discretion.learn.classification",
+    "LogisticRegression": "discretion.learn.classification",
+}
+
+__all__ = ["LinearRegression", "LinearSVC", "LogisticRegression", "personalize"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module 'discretion.learn' has no attribute {name!r}")
+    try:
+        return getattr(import_module(_ESTIMATORS[name]), name)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").split(".")[0] != "sklearn":
+            raise
+        raise InvalidDeclaration(f"{name} needs scikit-learn: install discretion with the extra 'learn'.") from None

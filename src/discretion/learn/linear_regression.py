@@ -1,0 +1,225 @@
+"""Linear regression with one epsilon per person, from noisy moments."""
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from discretion.errors import InvalidDeclaration
+from discretion.guarantee import PICO, Guarantee
+from discretion.learn.estimator import PrivateEstimator
+from discretion.learn.features import Features
+from discretion.learn.moments import Moments, Whole, gaussian, gaussian_mu, ridge, spectral
+from discretion.learn.people import People
+from discretion.learn.personalize import Run, plan
+from discretion.mechanisms.weighted import saturation
+from discretion.noise import ALWAYS, Floats, Rng
+from discretion.preference import MICRO, Integers, Specification, allowance
+
+SHARES = 4096  # parts of one person's vote, and the most rows of one person that are used
+
+
+class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Least squares whose every row has an owner with an epsilon of their own.
+
+    method="weighted"    everybody counts with weight min(ε, κ): noisy Σ w x xᵀ and Σ w x y, then a ridge fitted to the
+                         noise. Pure, in whole numbers, with delta=0; AdaSSP with normal noise for delta > 0.
+    method="functional"  [ZZX+12] under mechanism="minimum", "threshold", "sample" (the default) or "stretch", with
+                         the tight sensitivity or the "published" one.
+
+    bounds and target_bounds are public; norm is a public bound on the length of a row placed in [−1, 1]: longer rows
+    are shortened with their target. Preferences should be unrelated to what is learned: people with a larger epsilon
+    count for more.
+    """
+
+    def __init__(
+        self,
+        *,
+        bounds: Any = None,
+        target_bounds: Any = None,
+        norm: float | None = None,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        method: str = "weighted",
+        mechanism: str | None = None,
+        kappa: float | None = None,
+        threshold: float | str = "max",
+        sensitivity: str = "tight",
+        fit_intercept: bool = True,
+        protects: str = "value",
+        fits: int = 1,
+        holdout: str = "private",
+        random_state: Any = None,
+    ) -> None:
+        self.bounds = bounds
+        self.target_bounds = target_bounds
+        self.norm = norm
+        self.epsilon = epsilon
+        self.delta = delta
+        self.method = method
+        self.mechanism = mechanism
+        self.kappa = kappa
+        self.threshold = threshold
+        self.sensitivity = sensitivity
+        self.fit_intercept = fit_intercept
+        self.protects = protects
+        self.fits = fits
+        self.holdout = holdout
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        epsilon: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        register: Specification | ArrayLike | None = None,
+    ) -> "LinearRegression":
+        """Fit on rows whose owners accept to lose `epsilon`, one a row; `groups` names the owners.
+
+        register: under protects="presence", the epsilon of everybody who could be in the data.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        self._check()
+        owners = self._people(len(X), epsilon, groups, register)
+        features = self._features(owners, X.shape[1])
+        target = Features.declared(self.target_bounds, 1, intercept=self.fit_intercept)
+        rng = self._rng()
+        placed = target.cube(np.asarray(y, dtype=np.float64)[:, None])[:, 0]
+        if self.method == "weighted":
+            solution, inverse, moments, guarantee, why = self._weighted(X, placed, owners, features, rng)
+        else:
+            solution, inverse, moments, guarantee, why = self._functional(X, placed, owners, features, rng)
+        length = features.norm if self.method == "weighted" else 1.0
+        scale = float(target.half[0])
+        slopes, constant = features.original(solution / length * scale)
+        self.coef_, self.intercept_ = slopes, constant + float(target.centre[0])
+        spread = moments.effect(inverse, solution) / length * scale
+        self._publish(guarantee, self._name(), _in_original_units(spread, features), rng, why)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """The predicted targets; post-processing of the release, free of charge."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(X @ self.coef_ + self.intercept_)
+
+    def _name(self) -> str:
+        if self.method == "functional":
+            return f"functional, {self.mechanism or 'sample'}"
+        return "weighted moments, normal noise" if self.delta else "weighted moments"
+
+    def _check(self) -> None:
+        if self.method not in ("weighted", "functional"):
+            raise InvalidDeclaration(f"method must be 'weighted' or 'functional', got {self.method!r}.")
+        if self.method == "weighted" and self.mechanism is not None:
+            raise InvalidDeclaration("mechanism= is for method='functional'; 'weighted' honours epsilon by weights.")
+        if self.sensitivity not in ("tight", "published"):
+            raise InvalidDeclaration(f"sensitivity must be 'tight' or 'published', got {self.sensitivity!r}.")
+        if not 0 <= self.delta < 1 or (self.delta and (self.method != "weighted" or self.delta * PICO < 1)):
+            raise InvalidDeclaration(
+                f"delta must be 0, or with method='weighted' from 1e-12 to below 1, got {self.delta!r}."
+            )
+
+    def _weighted(self, X: Floats, y: Floats, owners: People, features: Features, rng: Rng) -> "_Fitted":
+        x, shortened = features.ball(X)
+        y = y * shortened
+        if self.delta:
+            return self._gaussian(x, y, owners, rng)
+        bound = (features.size + 1) / 2 + sqrt(features.size)
+        weights = self._capped(owners, 2 * _entries(features.size) * (self._times * bound) ** 2)
+        return self._whole(Whole(domain="ball", **self._declared(owners, features, weights)), x, y, owners, rng)
+
+    def _gaussian(self, x: Floats, y: Floats, owners: People, rng: Rng) -> "_Fitted":
+        pico_delta = int(self.delta * PICO)
+        delta = pico_delta / PICO
+        most = int(owners.budget.max()) / MICRO
+        slope = float(gaussian_mu(np.array(most), delta)) / most  # μ is nearly a multiple of ε
+        variance = 4.5 if self.protects == "value" else 2.0
+        weights = self._capped(owners, _entries(x.shape[1]) * variance / slope**2)
+        mu = gaussian_mu(weights / MICRO, delta)
+        share = (mu / mu.max())[owners.row_cohort] * owners.votes
+        moments = gaussian(x, y, share, owners.protects, float(mu.max()), rng)
+        guarantee = owners.guarantee(weights, arithmetic="float", pico_delta=pico_delta)
+        return *ridge(moments), moments, guarantee, _why(weights)
+
+    def _functional(self, X: Floats, y: Floats, owners: People, features: Features, rng: Rng) -> "_Fitted":
+        mechanism = self.mechanism or "sample"
+        if mechanism == "stretch":  # [AGK17]'s stretching of the values by ε/ε_max: moments shrink by its square
+            weights = owners.budget**2 // int(owners.budget.max())
+            run = Run(micro_epsilon=0, inclusion=(ALWAYS,) * weights.size, charge=tuple(weights.tolist()))
+        elif mechanism in ("minimum", "threshold", "sample"):
+            options = {} if mechanism == "minimum" else {"threshold": self.threshold}
+            (run,) = plan(owners.budget, owners.specification.heads, mechanism, **options)
+            weights = np.full(owners.budget.size, run.micro_epsilon)
+        else:
+            raise InvalidDeclaration(
+                f"mechanism must be 'minimum', 'threshold', 'sample' or 'stretch', got {mechanism!r}."
+            )
+        kept = owners.kept(run.inclusion, rng)
+        whole = Whole(domain="cube", **self._declared(owners, features, weights))
+        return self._whole(whole, features.cube(X), y, owners, rng, run=run, kept=kept)
+
+    def _declared(self, owners: People, features: Features, weights: Integers) -> dict[str, Any]:
+        return {
+            "size": features.size,
+            "protects": owners.protects,
+            "weights": tuple(weights.tolist()),
+            "shares": SHARES if owners.several else 1,
+            "published": self.sensitivity == "published" and self.method == "functional",
+        }
+
+    def _whole(
+        self,
+        whole: Whole,
+        x: Floats,
+        y: Floats,
+        owners: People,
+        rng: Rng,
+        run: Run | None = None,
+        kept: Integers | None = None,
+    ) -> "_Fitted":
+        rows = owners.bounded(SHARES, rng) if owners.several else np.arange(len(x))
+        rows = rows if kept is None else np.intersect1d(rows, kept)
+        parts = whole.shares // np.minimum(owners.rows_each, whole.shares)
+        moments = whole.release(x[rows], y[rows], owners.row_cohort[rows], parts[rows], rng)
+        charge = whole.weights if run is None else run.charge
+        solve = ridge if whole.domain == "ball" else spectral
+        return *solve(moments), moments, owners.guarantee(charge, arithmetic="exact"), _why(charge)
+
+    @property
+    def _times(self) -> int:
+        return 2 if self.protects == "value" else 1
+
+    def _capped(self, owners: People, ratio: float) -> Integers:
+        """Influence min(ε, κ) of each cohort; κ solves the saturation equation for moments of variance 1 at most."""
+        step = int(np.gcd.reduce(owners.budget))
+        if self.kappa is not None:
+            cap = int(allowance(self.kappa))
+        else:
+            offer = zip(owners.budget.tolist(), owners.specification.people, strict=True)
+            cap = saturation(Specification.of(offer), ratio)
+        cap = max(step, cap // step * step)  # a multiple of every level's divisor keeps the grid fine
+        return np.minimum(owners.budget, cap)
+
+
+_Fitted = tuple[Floats, Floats, Moments, Guarantee, str]
+
+
+def _entries(size: int) -> int:
+    """How many numbers the moments are."""
+    return size * (size + 1) // 2 + size
+
+
+def _why(weights: Any) -> str:
+    return f"the largest influence is ε = {max(weights) / MICRO:g}"
+
+
+def _in_original_units(spread: Floats, features: Features) -> Floats:
+    """Standard deviations of the caller's slopes and intercept; correlations are left out of the intercept's."""
+    slopes = spread[: features.centre.size] / features.half
+    constant = float(spread[-1]) if features.intercept else 0.0
+    return np.append(slopes, sqrt(constant**2 + float((slopes * features.centre) @ (slopes * features.centre))))
