@@ -21,6 +21,7 @@ class Error:
     unit: Literal["value", "rank"] = "value"  # ranks: a share of the people
     assumption: str = ""  # what was believed about the data; accuracy rests on it, privacy does not
     limits: tuple[float, float] | None = None  # where answers can lie at all
+    asked: float | None = None  # in ranks: the one asked for, which the interval is around
 
     @property
     def total(self) -> float:
@@ -34,9 +35,9 @@ class Error:
         return self.bias + self.noise * log(1 / (1 - confidence)) / sqrt(2)
 
     def interval(self, value: float, confidence: float = 0.95) -> tuple[float, float]:
-        """Where the truth lies with this confidence."""
+        """Where the truth lies with this confidence; in ranks: which ranks the answer may have instead of the asked."""
         low, high = self.limits if self.limits is not None else (-inf, inf)
-        half = self.half_width(confidence)
+        half, value = self.half_width(confidence), value if self.asked is None else self.asked
         return max(low, min(value - half, high)), min(high, max(value + half, low))
 
 
@@ -146,4 +147,6 @@ class Release:
 
 
 def _number(value: Any) -> str:
+    if not isinstance(value, int | float):
+        return str(value)
     return f"{value:,.6g}" if isinstance(value, float) and abs(value) < 1e6 else f"{value:,.0f}"

@@ -1,0 +1,120 @@
+"""How far a private choice may stray from the answer asked for, as a share of the people, from public information.
+
+With P(r) ∝ exp(−d(r)/s) over m candidates, one of which has d = 0, P(d ≥ s·ln m + y) ≤ exp(−y/s), whatever the data
+(and permute-and-flip strays less, [MS20] Theorem 2). So d is at most s·ln m ("pull": wrong answers are many) plus
+exponential noise of scale s, whose 1 − δ quantile is that of Laplace noise with standard deviation √2·s.
+"""
+
+from math import hypot, log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from discretion.errors import Unsuitable
+from discretion.mechanisms.accuracy import RATIO_ASSUMES
+from discretion.mechanisms.belief import Belief
+from discretion.noise import Floats
+from discretion.preference import MICRO, Integers, Specification
+from discretion.release import Error
+from discretion.statistics import Aggregate
+
+LARGEST_SCORE = 2**62
+
+
+class Stray(NamedTuple):
+    """In shares of the (effective) people: the most a choice is drawn away, and the noise on top."""
+
+    pull: float
+    noise: float
+
+
+def candidates(aggregate: Aggregate) -> int:
+    """How many answers there are."""
+    return aggregate.upper - aggregate.lower + 1
+
+
+def by_price(
+    aggregate: Aggregate, specification: Specification, prices: Integers, rates: Floats, touched: int
+) -> Stray:
+    """Where d is the price of the slots that must change: at worst the cheapest are all on one side.
+
+    j slots cost at least the j smallest prices, a sum convex in j; so a straight line bounds the inverse beyond any
+    point. A change mends a rank by at most 1, and the lead of the most frequent category by at most 2.
+    """
+    slots = specification.heads * aggregate.rows_per_person * rates
+    used = (prices > 0) & (slots > 0)
+    if not used.any():
+        raise Unsuitable("It would leave nobody to answer about.")
+    price, slots = prices[used] / MICRO / touched, slots[used]
+    expected = float(slots.sum())
+    people = max(expected - 2 * sqrt(expected), 1.0) if (rates % 1).any() else expected  # a sample may turn out small
+    pull = 2 * log(candidates(aggregate))
+    reached = np.append(0.0, np.cumsum(price * slots))
+    changed = float(np.interp(pull, reached, np.append(0.0, np.cumsum(slots))))
+    margin = price[min(int(np.searchsorted(reached[1:], pull)), len(price) - 1)]
+    share = (2 if aggregate.kind == "mode" else 1) * aggregate.groups / people
+    return Stray(share * changed, share * 2 * sqrt(2) / float(margin))
+
+
+def by_weight(aggregate: Aggregate, specification: Specification, influence: Integers, scale: float) -> Stray:
+    """Where d is a distance in weights: a share of the weight is a share of the (effective) people."""
+    total = float(specification.heads @ influence) / MICRO * aggregate.rows_per_person / aggregate.groups
+    if total == 0:
+        raise Unsuitable("It would leave nobody to answer about.")
+    return Stray(scale * log(candidates(aggregate)) / total, sqrt(2) * scale / total)
+
+
+def tilt(specification: Specification, weights: Floats) -> float:
+    """τ = Σ|w − 1/n|/2: the most that weighing people unequally can move a share."""
+    heads = specification.heads
+    shares = heads * weights / float(heads @ weights)
+    return float(np.abs(shares - heads / heads.sum()).sum()) / 2
+
+
+def scatter(specification: Specification, weights: Floats) -> float:
+    """Variance of a weighted share, over that of one person, when preferences fall on people at random."""
+    heads = specification.heads
+    return max(float(heads @ weights**2) / float(heads @ weights) ** 2 - 1 / float(heads.sum()), 0.0)
+
+
+def coin_scatter(specification: Specification, rates: Floats) -> float:
+    """Variance that sampling people adds to a share, at most, over the largest squared deviation."""
+    heads = specification.heads
+    return float(heads @ (rates * (1 - rates))) / float(heads @ rates) ** 2
+
+
+def rank_error(
+    aggregate: Aggregate,
+    specification: Specification,
+    belief: Belief,
+    weights: Floats,
+    stray: Stray,
+    *,
+    coins: float = 0.0,
+) -> Error:
+    """The error of a choice among people who count by `weights`, as a share of all of them.
+
+    With cohorts' shares at most β apart (belief), unequal weights move a share by at most βτ, a difference of two by
+    2βτ. In a rank answer "asked" is the rank itself; in a mode, 0: how far the answer is from the most frequent.
+    """
+    q = float(aggregate.rank) if aggregate.rank is not None else None
+    spread, largest = (q * (1 - q), max(q, 1 - q)) if q is not None else (1.0, 1.0)
+    believed = 1.0 if belief.beta is None else belief.beta
+    moved = believed * tilt(specification, weights) * (1 if q is not None else 2)
+    random = 0.0 if belief.beta is None else spread * scatter(specification, weights) * aggregate.groups
+    drawn = sqrt(random + largest**2 * coins * aggregate.groups)
+    return Error(
+        bias=min(moved + stray.pull, largest),
+        noise=min(hypot(drawn, stray.noise), largest),
+        unit="rank",
+        assumption="; ".join(filter(None, [str(belief), "" if aggregate.complete else RATIO_ASSUMES])),
+        limits=(0.0, 1.0),
+        asked=q or 0.0,
+    )
+
+
+def check(aggregate: Aggregate, specification: Specification, largest_weight: int) -> None:
+    """Refuse, by public information, what whole 64-bit numbers could not hold."""
+    denominator = aggregate.rank.denominator if aggregate.rank is not None else 1
+    if 4 * denominator * aggregate.rows_per_person * specification.size * largest_weight >= LARGEST_SCORE:
+        raise Unsuitable("The scores would not fit 64 bits: use a rounder quantile or fewer rows per person.")
