@@ -33,6 +33,7 @@ Rule = Literal["exponential", "permute_and_flip"]
 
 LARGEST_SCALE = 2**50  # a draw leaves 64 bits with probability below e^-8192
 ALWAYS = 2**64  # a coin, a 64-bit number, is always below this
+DIGITS = Context(prec=60)  # leaves the margin of `inclusion_threshold` far above the rounding error
 
 
 def simulation(seed: int) -> np.random.Generator:
@@ -94,9 +95,8 @@ def inclusion_threshold(micro_epsilon: int, micro_threshold: int) -> int:
         raise InvalidDeclaration(f"A sampling threshold must be above 0, got {micro_threshold / MICRO:g}.")
     if micro_epsilon >= micro_threshold:
         return ALWAYS
-    context = Context(prec=60)  # 60 correct digits leave the margin below far above the rounding error
-    kept = context.divide(_expm1(micro_epsilon, context), _expm1(micro_threshold, context))
-    return max(0, int(context.multiply(kept, Decimal(ALWAYS)) - Decimal("1e-20")))
+    kept = DIGITS.divide(_expm1(micro_epsilon), _expm1(micro_threshold))
+    return max(0, int(DIGITS.multiply(kept, Decimal(ALWAYS)) - Decimal("1e-20")))
 
 
 def coins(size: int, rng: Rng = None) -> NDArray[np.uint64]:
@@ -172,8 +172,9 @@ def _noisy_max(rule: Rule, scale: float) -> Any:
     return dp.m.make_noisy_max(*space, law, scale=scale)
 
 
-def _expm1(micro_epsilon: int, context: Context) -> Decimal:
-    return context.subtract(context.exp(context.divide(Decimal(micro_epsilon), Decimal(MICRO))), Decimal(1))
+@lru_cache(maxsize=4096)
+def _expm1(micro_epsilon: int) -> Decimal:
+    return DIGITS.subtract(DIGITS.exp(DIGITS.divide(Decimal(micro_epsilon), Decimal(MICRO))), Decimal(1))
 
 
 def _products_without_each(factors: Floats) -> Floats:
