@@ -1,7 +1,7 @@
 """Guarantee: what a release promises to whom, which is also what it costs them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from math import ceil
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -84,6 +84,16 @@ class Guarantee:
     def is_differential_privacy(self) -> bool:
         """False for model `individual`, which an observer can see through."""
         return self.model == "personalized"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {**plain, "losses": [[cohort, *loss] for cohort, loss in self.losses.items()]}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> "Guarantee":
+        """The guarantee `to_dict` made plain."""
+        return cls(**{**plain, "losses": {cohort: Loss(*loss) for cohort, *loss in plain["losses"]}})
 
     def __str__(self) -> str:
         spent = [loss.micro_epsilon / MICRO for loss in self.losses.values()]

@@ -1,7 +1,8 @@
 """Release: the answer, its guarantee and its error, never one without the others."""
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from html import escape
 from math import hypot, inf, isfinite, log, sqrt
 from typing import Any, Literal
@@ -88,6 +89,24 @@ class Release:
     def to_pandas(self) -> Any:
         """The answer as a pandas data frame (needs pandas)."""
         return self.to_arrow().to_pandas()
+
+    def to_json(self) -> str:
+        """Everything, as text: what the ledger keeps and programs read."""
+        content = {f.name: getattr(self, f.name) for f in fields(self)}
+        content["errors"] = {name: [asdict(error) for error in column] for name, column in self.errors.items()}
+        content["guarantee"] = self.guarantee.to_dict()
+        return json.dumps(content)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Release":
+        """The release `to_json` wrote down."""
+        content = json.loads(text)
+        content["columns"] = {name: tuple(values) for name, values in content["columns"].items()}
+        content["errors"] = {
+            name: tuple(Error(**{**error, "limits": error["limits"] and tuple(error["limits"])}) for error in column)
+            for name, column in content["errors"].items()
+        }
+        return cls(**{**content, "guarantee": Guarantee.from_dict(content["guarantee"])})
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return zip(*self.columns.values(), strict=True)
