@@ -1,6 +1,13 @@
-"""The ledger: who has spent what. Durable, shared by processes and machines, tamper-evident."""
+"""The ledger: who has spent what. Durable, shared by processes and machines, tamper-evident.
+
+`Ledger` (book.py) is the only door. Behind it: store.py opens the database, chain.py seals entries, register.py and
+moving.py know the people, offer.py and spend.py the money, receipt.py and history.py tell what was done.
+"""
 
 from discretion.ledger.book import Ledger
 from discretion.ledger.offer import Cohort, Offer, available
+from discretion.ledger.people import person_text
+from discretion.ledger.receipt import Receipt, Statement, Use
+from discretion.ledger.register import Register
 
-__all__ = ["Cohort", "Ledger", "Offer", "available"]
+__all__ = ["Cohort", "Ledger", "Offer", "Receipt", "Register", "Statement", "Use", "available", "person_text"]

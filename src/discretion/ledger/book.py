@@ -1,24 +1,41 @@
 """Ledger: registers, declarations and charges in one database; every change is an entry of a hash chain."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
+import sqlalchemy as sa
 
-from discretion.guarantee import Guarantee, Model
+from discretion.guarantee import PICO, Guarantee, Model
+from discretion.ledger import moving, schema, spend
+from discretion.ledger.chain import entries
+from discretion.ledger.history import history
 from discretion.ledger.offer import Cohort, Offer
+from discretion.ledger.people import person_text
+from discretion.ledger.receipt import Receipt, receipt
+from discretion.ledger.register import Register, cohorts_of, enroll, last_changes, load, load_all
+from discretion.ledger.store import Store
+from discretion.preference import MICRO
 from discretion.table import Table
 
 
 class Ledger:
-    """SKELETON: the signatures to build on; being filled in."""
+    """Who has spent what: an SQLite file or a PostgreSQL database, shared by any number of processes.
 
-    def __init__(self, place: str, *, create: bool = True) -> None:
-        """Open the SQLite file or PostgreSQL URL `place`; a path that does not exist becomes a new ledger."""
-        raise NotImplementedError
+    One question is `offer`, a plan, `charge`, the computation, `deliver`. A charge is on disk before it returns and
+    never refunded: a crash may waste budget, it may not leak.
+    """
 
-    def close(self) -> None: ...
+    def __init__(self, place: str, *, create: bool = True, migrate: bool = False) -> None:
+        """Open the file or URL `place`; a path that does not exist, or an empty database, becomes a new ledger."""
+        self._store = Store(place, create=create, migrate=migrate)
+
+    def close(self) -> None:
+        """Let go of the database; every charge is on disk already."""
+        self._store.close()
+
     def __enter__(self) -> Self:
         return self
 
@@ -27,7 +44,11 @@ class Ledger:
     ) -> None:
         self.close()
 
-    # registers: `people` has the columns person (int, text or UUID) and micro_epsilon (int64)
+    def __repr__(self) -> str:
+        return f"Ledger({self._store.name!r})"
+
+    # Registers ------------------------------------------------------------------------------------------------------
+
     def enroll(
         self,
         register: str,
@@ -37,30 +58,86 @@ class Ledger:
         fingerprint: str,
         menu: Sequence[float] = (),
         separate: bool = False,
-    ) -> str: ...  # returns an entry id; the same name, fingerprint and people again: does nothing
-    def refresh(self, register: str, people: pa.Table, *, fingerprint: str, source: str = "") -> str: ...
-    def register(self, name: str) -> "Register": ...  # .source .fingerprint .levels .people
-    def registers(self) -> tuple["Register", ...]: ...
-    def prefer(self, register: str, person: object, epsilon: float) -> str: ...  # 0 withdraws
-    def join(self, register: str, person: object, epsilon: float) -> str: ...
-    def cohorts(self, register: str) -> tuple[Cohort, ...]: ...
-    def changes(self, register: str, *, at: int | None = None) -> pa.Table: ...  # person: string, cohort: int64
+    ) -> str:
+        """Take a snapshot of (person, micro_epsilon) under a name; return the entry, or "" if it was taken before.
 
-    # tables
-    def declare(self, table: Table) -> str: ...
-    def table(self, name: str) -> Table: ...
-    def tables(self) -> tuple[Table, ...]: ...
+        The same name with another fingerprint is refused: `refresh` turns differences into individual changes. People
+        who are in another register are refused too, unless `separate` says that equal identifiers name other people.
+        """
+        with self._store.writing() as tx:
+            entry = enroll(tx, register, people, source=source, fingerprint=fingerprint, menu=menu, separate=separate)
+        return entry.id if entry else ""
 
-    # one question: offer -> (plan) -> charge -> (compute) -> deliver
+    def refresh(self, register: str, people: pa.Table, *, fingerprint: str, source: str = "") -> str:
+        """Accept a changed source; return the entry, or "" if nothing changed."""
+        with self._store.writing() as tx:
+            entry = moving.refresh(tx, register, people, fingerprint=fingerprint, source=source)
+        return entry.id if entry else ""
+
+    def prefer(self, register: str, person: object, epsilon: float) -> str:
+        """A person chooses anew, at any time; 0 withdraws. What is spent stays spent."""
+        with self._store.writing() as tx:
+            return moving.prefer(tx, register, person_text(person), epsilon).id
+
+    def join(self, register: str, person: object, epsilon: float) -> str:
+        """A person joins who is not in the register."""
+        with self._store.writing() as tx:
+            return moving.join(tx, register, person_text(person), epsilon).id
+
+    def register(self, name: str) -> Register:
+        """The register of this name: its source, fingerprint and levels."""
+        with self._store.reading() as db:
+            return load(db, name)
+
+    def registers(self) -> tuple[Register, ...]:
+        """Every register."""
+        with self._store.reading() as db:
+            return load_all(db)
+
+    def cohorts(self, register: str) -> tuple[Cohort, ...]:
+        """Everybody in a register, by what they have spent of what."""
+        with self._store.reading() as db:
+            return cohorts_of(db, load(db, register))
+
+    def changes(self, register: str, *, at: int | None = None) -> pa.Table:
+        """(person, cohort) of everybody who is not where they were enrolled, newcomers included; as of entry `at`."""
+        with self._store.reading() as db:
+            rows = [(row.person, row.cohort) for row in last_changes(db, load(db, register), at=at)]
+        people, cohorts = zip(*rows, strict=True) if rows else ((), ())
+        return pa.table({"person": pa.array(people, pa.string()), "cohort": pa.array(cohorts, pa.int64())})
+
+    # Tables ---------------------------------------------------------------------------------------------------------
+
+    def declare(self, table: Table) -> str:
+        """Write down what the steward declares about a table."""
+        with self._store.writing() as tx:
+            return spend.declare(tx, table).id
+
+    def table(self, name: str) -> Table:
+        """The table of this name, as last declared."""
+        with self._store.reading() as db:
+            return spend.declared(db, name)
+
+    def tables(self) -> tuple[Table, ...]:
+        """Every table."""
+        with self._store.reading() as db:
+            return tuple(map(Table.from_json, db.scalars(sa.select(schema.declaration.c.body).order_by("name"))))
+
+    # One question ---------------------------------------------------------------------------------------------------
+
     def offer(
         self,
         register: str,
         *,
-        share: float = 0.1,
+        share: float | Fraction = 0.1,
         parts: int = 1,
         partial: bool = False,
         model: Model = "personalized",
-    ) -> Offer: ...
+    ) -> Offer:
+        """What everybody may spend on each part of a question; refused if somebody cannot pay (see `partial`)."""
+        with self._store.reading() as db:
+            return spend.offer(db, register, share=share, parts=parts, partial=partial, model=model)
+
     def charge(
         self,
         offer: Offer,
@@ -71,12 +148,55 @@ class Ledger:
         memo: str,
         plan: str = "",
         question: str = "",
-    ) -> str: ...  # raises BudgetExhausted, QueryRefused (policy) or PlanOutdated (plan again)
-    def deliver(self, entry: str, answer: str) -> str: ...  # JSON text
-    def answered(self, question: str) -> str | None: ...  # the stored JSON text
+    ) -> str:
+        """Spend `guarantee`, every cohort or none; return the entry once it is on disk.
 
-    # what everybody may see
-    def balance(self, register: str) -> pa.Table: ...
-    def receipt(self, register: str, person: object) -> "Receipt": ...
-    def history(self) -> pa.Table: ...
-    def head(self) -> str: ...
+        Refused (nothing is spent) with BudgetExhausted, QueryRefused (policy), or PlanOutdated: offer and plan again.
+        """
+        facts = {"analyst": analyst, "memo": memo, "plan": plan, "question": question}
+        with self._store.writing() as tx:
+            return spend.charge(tx, offer, guarantee, table=table, facts=facts).id
+
+    def deliver(self, entry: str, answer: str) -> str:
+        """Seal the answer (JSON) that a charge paid for, before anybody sees it."""
+        with self._store.writing() as tx:
+            return spend.deliver(tx, entry, answer).id
+
+    def answered(self, question: str) -> str | None:
+        """The answer (JSON) delivered to the very same question before, free of charge."""
+        with self._store.reading() as db:
+            return spend.answered(db, question)
+
+    # What was done --------------------------------------------------------------------------------------------------
+
+    def balance(self, register: str) -> pa.Table:
+        """What each cohort chose, has spent and has left."""
+        cohorts = sorted(self.cohorts(register), key=lambda one: (one.absent, one.micro_allowance, one.micro_spent))
+        held = [cohort for cohort in cohorts if cohort.people or cohort.enrolled]
+        return pa.table(
+            {
+                "epsilon": [cohort.micro_allowance / MICRO for cohort in held],
+                "spent": [cohort.micro_spent / MICRO for cohort in held],
+                "remaining": [cohort.remaining() / MICRO for cohort in held],
+                "people": [cohort.people for cohort in held],
+                "delta": [cohort.pico_delta / PICO for cohort in held],
+                "individual_spent": [cohort.micro_individual / MICRO for cohort in held],
+                "in_source": [not cohort.absent for cohort in held],
+            }
+        )
+
+    def receipt(self, register: str, person: object) -> Receipt:
+        """What one person was promised, what was spent of it, and on what."""
+        with self._store.reading() as db:
+            return receipt(db, load(db, register), person_text(person))
+
+    def history(self) -> pa.Table:
+        """Every entry, in order."""
+        with self._store.reading() as db:
+            return history(entries(db))
+
+    def head(self) -> str:
+        """The end of the chain. Keep it elsewhere: the audit then notices a ledger that was put back to an old copy."""
+        with self._store.reading() as db:
+            end = db.execute(sa.select(schema.ledger)).one()
+            return f"{end.seq}:{end.hash}"

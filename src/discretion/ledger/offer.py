@@ -21,6 +21,7 @@ class Cohort:
     pico_delta: int = 0  # δ spent
     micro_individual: int = 0  # spent under model `individual`: another account, never mixed with ε
     enrolled: bool = False  # where everybody enrolled with this preference belongs who did not change it since
+    absent: bool = False  # no longer in the source: set aside, neither asked nor charged
 
     def spent(self, model: Model = "personalized") -> int:
         """What is spent of the account that `model` draws on."""
@@ -82,11 +83,16 @@ def available(
     offered, short = {}, []
     for cohort in cohorts:
         asked, left = int(share * cohort.micro_allowance), cohort.remaining(model)
-        if left < asked and left > 0 and not partial:
+        if 0 < left < asked and not partial:
             short.append(cohort)
         offered[cohort.id] = min(asked, left) // parts
     if short:
         raise BudgetExhausted(_refusal(short, share, model))
+    if not any(offered.values()):
+        raise BudgetExhausted(
+            "Nobody can pay for this question: everybody has spent their allowance, chose 0 (never use my data), "
+            f"or has too little for {parts} part(s) at share = {float(share):g}. See `balance`."
+        )
     return offered
 
 
@@ -107,11 +113,13 @@ def _refusal(short: list[Cohort], share: Fraction, model: Model) -> str:
             f"Cannot answer with share = {float(share):g}: not everybody can still pay that part of their allowance.",
             *lines,
             *more,
-            f"A share of at most {_round_down(fits)} would still fit; or let each pay what they have left with "
-            "partial=True (less accurate); or ask the data owner.",
+            f"{_advice(fits)} let each pay what they have left (partial=True, less accurate), or ask the data owner.",
         ]
     )
 
 
-def _round_down(share: Fraction) -> str:
-    return f"{int(share * MICRO) / MICRO:.6f}".rstrip("0").rstrip(".")
+def _advice(fits: Fraction) -> str:
+    micro_share = int(fits * MICRO)  # rounded down, so that it does fit
+    if micro_share == 0:
+        return "No useful share would fit;"
+    return f"A share of at most {micro_share / MICRO:.6f}".rstrip("0") + " would still fit; or"

@@ -1,0 +1,100 @@
+"""The hash chain: facts become entries, each sealed with SHA-256 over itself and the seal before it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+import sqlalchemy as sa
+
+from discretion.errors import InvalidDeclaration, LedgerCorrupt
+from discretion.ledger import schema
+
+GENESIS = "0" * 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One line of the ledger, as it was sealed."""
+
+    seq: int
+    kind: str
+    facts: Mapping[str, Any]
+    hash: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.seq}-{self.hash[:12]}"
+
+
+class Writing:
+    """A write transaction: the connection and the end of the chain, which it alone may extend."""
+
+    def __init__(self, db: sa.Connection, *, seq: int, hash: str) -> None:
+        self.db = db
+        self.seq = seq
+        self.hash = hash
+
+
+def canonical(facts: object) -> str:
+    """One text for one meaning: what is hashed and stored."""
+    return json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def append(
+    tx: Writing, kind: str, facts: Mapping[str, Any], *, question: str | None = None, settles: int | None = None
+) -> Entry:
+    """Add an entry at the end of the chain, in the caller's transaction."""
+    seq = tx.seq + 1
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    body = canonical({**facts, "kind": kind, "previous": tx.hash, "seq": seq, "time": now})
+    entry = Entry(seq=seq, kind=kind, facts=json.loads(body), hash=digest(body))
+    tx.db.execute(
+        sa.insert(schema.entry).values(
+            seq=seq, kind=kind, body=body, hash=entry.hash, question=question, settles=settles
+        )
+    )
+    tx.db.execute(sa.update(schema.ledger).values(seq=seq, hash=entry.hash))
+    tx.seq, tx.hash = seq, entry.hash
+    return entry
+
+
+def entries(db: sa.Connection, *, kind: str | None = None, wanted: list[int] | None = None) -> Iterator[Entry]:
+    """The entries in order, all of them or some; read as a stream."""
+    query = sa.select(schema.entry).order_by(schema.entry.c.seq)
+    if kind is not None:
+        query = query.where(schema.entry.c.kind == kind)
+    if wanted is not None:
+        query = query.where(schema.entry.c.seq.in_(wanted))
+    yield from map(read, db.execute(query))
+
+
+def read(row: sa.Row[Any]) -> Entry:
+    """An entry from its stored row."""
+    return Entry(seq=row.seq, kind=row.kind, facts=json.loads(row.body), hash=row.hash)
+
+
+def find(db: sa.Connection, id: str) -> Entry:
+    """The entry with this id."""
+    seq, _, seal = id.partition("-")
+    found = next(entries(db, wanted=[int(seq)]), None) if seq.isascii() and seq.isdigit() and seal else None
+    if found is None or found.id != id:
+        raise InvalidDeclaration(f"The ledger has no entry {id!r}; `history` lists them.")
+    return found
+
+
+def verify_tip(db: sa.Connection) -> None:
+    """The end of the chain is where the ledger says it is; cheap enough for every opening."""
+    end = db.execute(sa.select(schema.ledger.c.seq, schema.ledger.c.hash)).one_or_none()
+    last = db.execute(sa.select(schema.entry).order_by(schema.entry.c.seq.desc()).limit(1)).one_or_none()
+    if end is None or last is None or (end.seq, end.hash) != (last.seq, digest(last.body)):
+        raise LedgerCorrupt(
+            "The ledger's last entry is not the one it ends with: it is damaged or was tampered with. "
+            "Restore a copy and run the audit."
+        )

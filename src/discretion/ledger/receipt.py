@@ -1,0 +1,190 @@
+"""Receipt: what one person was promised and what was spent of it, from register and entries alone.
+
+Nothing here looks at the data, so the receipt of somebody who is in the data and of somebody who is not are the same:
+it lists what could have used their data.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import exp
+from typing import Any
+
+import sqlalchemy as sa
+
+from discretion.errors import InvalidDeclaration
+from discretion.guarantee import PICO
+from discretion.ledger import schema
+from discretion.ledger.chain import entries, read
+from discretion.ledger.offer import Cohort
+from discretion.ledger.register import Register, cohorts_of
+from discretion.preference import MICRO
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """A preference, and who stated it when."""
+
+    time: str
+    epsilon: float | None  # as stated; None: the source did not name the person any more
+    level: float  # what it was rounded down to
+    by: str  # enrolment, person, source
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """One release that could have used the person's data, and what it cost them at most."""
+
+    entry: str
+    time: str
+    table: str
+    question: str
+    epsilon: float
+    delta: float
+    promise: str  # in plain words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """What one person was promised, what was spent, and on what."""
+
+    register: str
+    allowance: float
+    spent: float
+    remaining: float
+    delta: float
+    rounding: float  # part of `spent` that no release used: added when the person changed cohorts
+    statements: tuple[Statement, ...]
+    releases: tuple[Use, ...]
+    individual: tuple[Use, ...]  # releases that are not differential privacy, on an account of their own
+    individual_spent: float
+    summary: str
+
+
+def receipt(db: sa.Connection, register: Register, person: str) -> Receipt:
+    """The receipt of one person; the register decides whether they exist, the data never do."""
+    stays = list(_stays(db, register, person))
+    cohorts = {cohort.id: cohort for cohort in cohorts_of(db, register)}
+    charges = [row for stay in stays for row in _charges(db, stay)]
+    cohort = cohorts[stays[-1].cohort]
+    releases = tuple(_use(row, row.micro_epsilon) for row in charges if not row.micro_individual)
+    return Receipt(
+        register=register.name,
+        allowance=cohort.micro_allowance / MICRO,
+        spent=cohort.micro_spent / MICRO,
+        remaining=cohort.remaining() / MICRO,
+        delta=cohort.pico_delta / PICO,
+        rounding=(cohort.micro_spent - sum(row.micro_epsilon for row in charges)) / MICRO,
+        statements=tuple(_statement(db, stay, cohorts[stay.cohort]) for stay in stays),
+        releases=releases,
+        individual=tuple(_use(row, row.micro_individual) for row in charges if row.micro_individual),
+        individual_spent=cohort.micro_individual / MICRO,
+        summary=_summary(cohort, len(releases)),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stay:
+    """How long the person was in which cohort, in entries: from `first` on and before `end`."""
+
+    cohort: int
+    first: int
+    end: int | None
+    stated: int | None
+    by: str
+
+
+def _stays(db: sa.Connection, register: Register, person: str) -> Iterator[_Stay]:
+    known, change, cohort = schema.person.c, schema.change.c, schema.cohort.c
+    enrolled = db.execute(
+        sa.select(schema.person).where(known.register == register.id, known.person == person)
+    ).one_or_none()
+    if enrolled is None:
+        raise InvalidDeclaration(f"Register {register.name!r} has no such person.")
+    moves = db.execute(
+        sa.select(schema.change).where(change.register == register.id, change.person == person).order_by(change.seq)
+    ).all()
+    ends = [move.seq for move in moves] + [None]
+    if not moves or moves[0].seq != enrolled.seq:  # else they joined later, and the first move says where
+        home = sa.select(cohort.id).where(
+            cohort.register == register.id, cohort.enrolled, cohort.micro_allowance == enrolled.micro_epsilon
+        )
+        yield _Stay(
+            cohort=db.execute(home).scalar_one(),
+            first=enrolled.seq,
+            end=ends[0],
+            stated=enrolled.micro_epsilon,
+            by="enrolment",
+        )
+    for move, end in zip(moves, ends[1:], strict=True):
+        yield _Stay(cohort=move.cohort, first=move.seq, end=end, stated=move.micro_epsilon, by=move.origin)
+
+
+def _charges(db: sa.Connection, stay: _Stay) -> list[sa.Row[Any]]:
+    paid, entry = schema.charge.c, schema.entry.c
+    during = (
+        sa.select(schema.charge, entry.kind, entry.body, entry.hash)
+        .join(schema.entry, entry.seq == paid.seq)
+        .where(paid.cohort == stay.cohort, paid.seq > stay.first)
+    )
+    if stay.end is not None:
+        during = during.where(paid.seq < stay.end)
+    return list(db.execute(during.order_by(paid.seq)))
+
+
+def _statement(db: sa.Connection, stay: _Stay, cohort: Cohort) -> Statement:
+    entry = next(entries(db, wanted=[stay.first]))
+    return Statement(
+        time=entry.facts["time"],
+        epsilon=None if stay.stated is None else stay.stated / MICRO,
+        level=cohort.micro_allowance / MICRO,
+        by=stay.by,
+    )
+
+
+def _use(row: sa.Row[Any], micro_epsilon: int) -> Use:
+    entry = read(row)
+    facts = entry.facts
+    return Use(
+        entry=entry.id,
+        time=facts["time"],
+        table=facts["table"],
+        question=facts["memo"],
+        epsilon=micro_epsilon / MICRO,
+        delta=row.pico_delta / PICO,
+        promise=in_plain_words(facts["guarantee"], micro_epsilon / MICRO, row.pico_delta / PICO),
+    )
+
+
+def in_plain_words(guarantee: dict[str, Any], epsilon: float, delta: float) -> str:
+    """What a release promised one person, without mathematics."""
+    secret = (
+        "whether you are in the data, and everything about you in it"
+        if guarantee["protects"] == "presence"
+        else "your values (not that you are in the table)"
+    )
+    if guarantee["model"] == "individual":
+        return (
+            f"This release was NOT differentially private (model `individual`, ε = {epsilon:g}). It hides {secret} "
+            "only from somebody who asks nothing else; several such answers together can reveal it."
+        )
+    whole = {"person": "", "row": " Each of your rows was protected apart.", "item": " Each item was protected apart."}
+    doubt = f", except with a probability of at most {delta:g}" if delta else ""
+    caution = " (computed with rounded arithmetic)" if guarantee["arithmetic"] == "float" else ""
+    return (
+        f"The answer protects {secret}: whatever somebody thought about you before seeing it, it moved their odds by a "
+        f"factor of at most {exp(epsilon):.4g} (ε = {epsilon:g}){doubt}.{whole[guarantee['unit']]}{caution}"
+    )
+
+
+def _summary(cohort: Cohort, releases: int) -> str:
+    if cohort.absent:
+        return "You are no longer in the register's source, so nothing uses your data. What was spent stays spent."
+    if cohort.micro_allowance == 0:
+        return "You chose that your data are not used, and they are not."
+    if cohort.remaining() == 0:
+        return "What you allowed is spent. Your data are left out of every further answer."
+    return (
+        f"{releases} answer(s) could have used your data so far. All answers together, past and future, may move "
+        f"anybody's odds about you by a factor of at most {exp(cohort.micro_allowance / MICRO):.4g}, as you chose "
+        f"(ε = {cohort.micro_allowance / MICRO:g})."
+    )

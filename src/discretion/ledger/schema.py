@@ -1,0 +1,105 @@
+"""The ledger's tables, in SQLite and PostgreSQL alike, and how older ones become newer ones.
+
+`entry` is the ledger: append-only and hash-chained. Every other table follows from it and from the people
+enrolled, and is kept so that nothing has to be added up twice; the audit adds up again.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+VERSION = 1
+APPLICATION = 0x44697363  # "Disc" in SQLite's header: tells a ledger from any other SQLite file
+
+# version -> the statements that lead to the next one; applied only when the steward asks for it
+MIGRATIONS: Mapping[int, tuple[str, ...]] = {}
+
+metadata = sa.MetaData()
+_Whole = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+_Text = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")  # compared byte by byte, as SQLite and Arrow do
+
+
+def _table(name: str, *columns: sa.schema.SchemaItem) -> sa.Table:
+    return sa.Table(f"discretion_{name}", metadata, *columns, sqlite_with_rowid=name in {"entry", "cohort"})
+
+
+def _whole(name: str, **options: Any) -> sa.Column[int]:
+    return sa.Column(name, _Whole, **{"nullable": False, "autoincrement": False, **options})
+
+
+def _text(name: str, **options: Any) -> sa.Column[str]:
+    return sa.Column(name, _Text, **{"nullable": False, **options})
+
+
+ledger = _table(  # one row: the end of the chain; locked by whoever writes
+    "ledger",
+    _whole("one", primary_key=True),
+    _whole("version"),
+    _whole("seq"),
+    _text("hash"),
+    sa.CheckConstraint("one = 1"),
+)
+entry = _table(
+    "entry",
+    _whole("seq", primary_key=True),
+    _text("kind"),
+    _text("body"),  # canonical JSON with the hash of the entry before; the columns below repeat parts of it
+    _text("hash"),
+    _text("question", nullable=True, index=True),
+    _whole("settles", nullable=True, unique=True),  # the charge whose answer was delivered
+)
+register = _table(
+    "register",
+    _whole("id", primary_key=True),
+    _text("name", unique=True),
+    _text("source"),
+    _text("fingerprint"),
+    _text("levels"),  # JSON: the menu later changes are rounded down to, in micro-ε
+    _whole("members"),  # the last entry that moved anybody
+    sa.Column("separate", sa.Boolean, nullable=False),  # its identifiers name other people than those of the others
+    _text("balances"),  # digest of the register's cohorts: damage shows before the next charge
+)
+person = _table(  # everybody ever enrolled, with the preference they came with; never changed
+    "person",
+    _whole("register", primary_key=True),
+    _text("person", primary_key=True),
+    _whole("micro_epsilon"),
+    _whole("seq"),
+)
+change = _table(  # what the person (or the source, for them) said later, and the cohort that follows
+    "change",
+    _whole("register", primary_key=True),
+    _text("person", primary_key=True),
+    _whole("seq", primary_key=True),
+    _whole("cohort"),
+    _whole("micro_epsilon", nullable=True),  # as stated; NULL: no longer in the source
+    _text("origin"),  # person, source
+)
+cohort = _table(
+    "cohort",
+    _whole("id", primary_key=True),
+    _whole("register", index=True),
+    _whole("micro_allowance"),
+    _whole("micro_spent"),
+    _whole("pico_delta"),
+    _whole("micro_individual"),
+    _whole("people"),
+    sa.Column("enrolled", sa.Boolean, nullable=False),
+    sa.Column("absent", sa.Boolean, nullable=False),
+)
+charge = _table(
+    "charge",
+    _whole("cohort", primary_key=True),
+    _whole("seq", primary_key=True),
+    _whole("micro_epsilon"),
+    _whole("pico_delta"),
+    _whole("micro_individual"),
+)
+declaration = _table("table", _text("name", primary_key=True), _text("body"))
+quota = _table(  # how much of their quota an analyst has used: scheduling, not a promise
+    "quota",
+    _text("table", primary_key=True),
+    _text("analyst", primary_key=True),
+    _whole("micro_share"),
+)

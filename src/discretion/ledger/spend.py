@@ -1,0 +1,231 @@
+"""Spending: an offer and a guarantee become a charge, then the answer it paid for becomes a delivery."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+import sqlalchemy as sa
+
+from discretion.errors import BudgetExhausted, InvalidDeclaration, LedgerFailed, PlanOutdated, QueryRefused
+from discretion.guarantee import PICO, Guarantee, Loss, Model
+from discretion.ledger import schema
+from discretion.ledger.chain import Entry, Writing, append, find
+from discretion.ledger.offer import Cohort, Offer, exact
+from discretion.ledger.register import Register, cohorts_of, digest_cohorts, load
+from discretion.preference import MICRO
+from discretion.table import Table
+
+
+def declare(tx: Writing, table: Table) -> Entry:
+    """Write down what the steward says about a table; saying it anew replaces it and gives nothing back."""
+    load(tx.db, table.register)  # refuses a register that does not exist
+    known = tx.db.scalar(sa.select(schema.declaration.c.body).where(schema.declaration.c.name == table.name))
+    if known is not None and Table.from_json(known).register != table.register:
+        raise InvalidDeclaration(
+            f"Table {table.name!r} is paid for by register {Table.from_json(known).register!r}, and that is final: "
+            f"register {table.register!r} would start with nothing spent. Keep the register, or choose another name."
+        )
+    entry = append(tx, "declare", {"table": table.name, "declaration": json.loads(table.to_json())})
+    tx.db.execute(sa.delete(schema.declaration).where(schema.declaration.c.name == table.name))
+    tx.db.execute(sa.insert(schema.declaration).values(name=table.name, body=table.to_json()))
+    return entry
+
+
+def declared(db: sa.Connection, name: str) -> Table:
+    """The table of this name, as last declared."""
+    body = db.scalar(sa.select(schema.declaration.c.body).where(schema.declaration.c.name == name))
+    if body is None:
+        raise InvalidDeclaration(f"There is no table {name!r}; declare it with `protect` first.")
+    return Table.from_json(body)
+
+
+def offer(db: sa.Connection, name: str, *, share: float | Fraction, parts: int, partial: bool, model: Model) -> Offer:
+    """What everybody may spend on a question now; refused if somebody cannot pay."""
+    register = load(db, name)
+    present = tuple(cohort for cohort in cohorts_of(db, register) if not cohort.absent)
+    made = Offer(
+        register=name,
+        share=exact(share),
+        parts=parts,
+        partial=partial,
+        model=model,
+        cohorts=present,
+        members=register.members,
+    )
+    made.available  # noqa: B018  refuses here rather than at the charge
+    return made
+
+
+def charge(tx: Writing, offered: Offer, guarantee: Guarantee, *, table: str, facts: Mapping[str, str]) -> Entry:
+    """Every cohort or none, and only what was offered and still stands."""
+    declaration = declared(tx.db, table)
+    _obey(tx.db, declaration, offered, guarantee, analyst=facts["analyst"])
+    register = load(tx.db, offered.register)
+    if register.members != offered.members:
+        raise PlanOutdated("Somebody changed their preference while this question was planned. Ask again.")
+    current = offer(
+        tx.db,
+        **{name: getattr(offered, name) for name in ("share", "parts", "partial", "model")},
+        name=offered.register,
+    )
+    if current.available != offered.available:
+        raise PlanOutdated("Balances changed while this question was planned. Ask again.")
+    losses = _losses(current, guarantee, ceil(declaration.policy.largest_delta * PICO))
+    after = {cohort.id: _pay(cohort, losses[cohort.id], offered.model) for cohort in current.cohorts}
+    everybody = [after.get(cohort.id, cohort) for cohort in cohorts_of(tx.db, register)]
+    entry = append(
+        tx,
+        "charge",
+        {
+            **facts,
+            "register": offered.register,
+            "table": table,
+            "share": str(offered.share),
+            "parts": offered.parts,
+            "partial": offered.partial,
+            "guarantee": promise(guarantee),
+            "losses": _by_loss(losses),
+            "balances": digest_cohorts(everybody),
+        },
+        question=facts["question"] or None,
+    )
+    _store(tx.db, register, entry, losses, offered.model)
+    _use_quota(tx.db, table, facts["analyst"], offered.share)
+    return entry
+
+
+def deliver(tx: Writing, id: str, answer: str) -> Entry:
+    """Seal the answer that a charge paid for, before anybody sees it."""
+    paid = find(tx.db, id)
+    if paid.kind != "charge":
+        raise InvalidDeclaration(f"Entry {id!r} is not a charge, so no answer belongs to it.")
+    if tx.db.scalar(sa.select(schema.entry.c.seq).where(schema.entry.c.settles == paid.seq)) is not None:
+        raise InvalidDeclaration(f"The answer that entry {id!r} paid for was delivered before; a charge pays once.")
+    content = json.loads(answer)
+    if isinstance(content, dict) and content.get("simulated"):
+        raise InvalidDeclaration("A simulated answer protects nobody and is never written to a ledger.")
+    question = paid.facts["question"] or None
+    facts = {"charge": paid.seq, "answer": answer, "question": paid.facts["question"]}
+    return append(tx, "deliver", facts, question=question, settles=paid.seq)
+
+
+def answered(db: sa.Connection, question: str) -> str | None:
+    """The answer delivered to the very same question before, if there is one."""
+    entry = schema.entry.c
+    body = db.scalar(
+        sa.select(entry.body).where(entry.question == question, entry.kind == "deliver").order_by(entry.seq).limit(1)
+    )
+    return None if body is None else str(json.loads(body)["answer"])
+
+
+def promise(guarantee: Guarantee) -> dict[str, Any]:
+    """A guarantee as an entry tells it; what each cohort pays stands beside it."""
+    names = ("model", "protects", "unit", "arithmetic", "note")
+    return {name: getattr(guarantee, name) for name in names}
+
+
+def _obey(db: sa.Connection, table: Table, offered: Offer, guarantee: Guarantee, *, analyst: str) -> None:
+    """The steward's policy, and the plain consistency of what is charged with what was planned."""
+    policy = table.policy
+    if (table.register, table.protects, offered.model) != (offered.register, guarantee.protects, guarantee.model):
+        raise LedgerFailed(
+            f"Table {table.name!r} belongs to register {table.register!r} and protects {table.protects}; a plan for "
+            f"register {offered.register!r} that protects {guarantee.protects} cannot be charged."
+        )
+    if offered.share > exact(policy.largest_share):
+        raise QueryRefused(
+            f"share = {float(offered.share):g} is more than table {table.name!r} allows in one question: "
+            f"{policy.largest_share:g}. Ask with a smaller share."
+        )
+    if guarantee.model == "individual" and not policy.individual:
+        raise QueryRefused(
+            f"Model `individual` is not differential privacy, and table {table.name!r} does not allow it."
+        )
+    if guarantee.arithmetic == "float" and not policy.float_arithmetic:
+        raise QueryRefused(f"This mechanism has no exact sampler, and table {table.name!r} allows exact ones only.")
+    quota = policy.quotas.get(analyst, policy.quotas.get("*"))
+    used = _quota_used(db, table.name, analyst)
+    if quota is not None and used + ceil(offered.share * MICRO) > exact(quota) * MICRO:
+        raise BudgetExhausted(
+            f"The quota of analyst {analyst!r} on table {table.name!r} is {quota:g}, used {used / MICRO:g}, requested "
+            f"{float(offered.share):g}. Ask with a smaller share, or ask the data owner."
+        )
+
+
+def _losses(offered: Offer, guarantee: Guarantee, largest_pico_delta: int) -> dict[int, Loss]:
+    losses = {}
+    for cohort in offered.cohorts:
+        budget = offered.available[cohort.id]
+        loss = guarantee.losses.get(budget)
+        if loss is None or loss.micro_epsilon > budget * offered.parts:
+            raise LedgerFailed(
+                f"The plan does not say what the cohort with ε = {budget / MICRO:g} for each part loses, or says more "
+                "than it was offered. This is a mistake in the plan; nothing was charged."
+            )
+        if loss.pico_delta and cohort.pico_delta + loss.pico_delta > largest_pico_delta:
+            raise BudgetExhausted(
+                f"Everybody's δ may add up to {largest_pico_delta / PICO:g} on this table; this question needs "
+                f"{loss.pico_delta / PICO:g} more than the {cohort.pico_delta / PICO:g} spent at "
+                f"ε = {cohort.micro_allowance / MICRO:g}. Ask without δ, or ask the data owner."
+            )
+        losses[cohort.id] = loss
+    return losses
+
+
+def _pay(cohort: Cohort, loss: Loss, model: Model) -> Cohort:
+    account = "micro_individual" if model == "individual" else "micro_spent"
+    paid = {account: getattr(cohort, account) + loss.micro_epsilon}
+    return replace(cohort, **paid, pico_delta=cohort.pico_delta + loss.pico_delta)
+
+
+def _by_loss(losses: Mapping[int, Loss]) -> list[list[Any]]:
+    """[micro-ε, pico-δ, [cohorts that lose it]], in order: cohorts of a level share a line."""
+    lines: dict[Loss, list[int]] = {}
+    for cohort, loss in losses.items():
+        if any(loss):
+            lines.setdefault(loss, []).append(cohort)
+    return [[*loss, sorted(lines[loss])] for loss in sorted(lines)]
+
+
+def _store(db: sa.Connection, register: Register, entry: Entry, losses: Mapping[int, Loss], model: Model) -> None:
+    individual = model == "individual"
+    rows = [
+        {
+            "cohort": cohort,
+            "seq": entry.seq,
+            "micro_epsilon": 0 if individual else loss.micro_epsilon,
+            "pico_delta": loss.pico_delta,
+            "micro_individual": loss.micro_epsilon if individual else 0,
+        }
+        for cohort, loss in losses.items()
+        if any(loss)
+    ]
+    if rows:
+        db.execute(sa.insert(schema.charge), rows)
+        cohort, paid = schema.cohort.c, schema.charge.c
+        db.execute(
+            sa.update(schema.cohort)
+            .where(cohort.id == paid.cohort, paid.seq == entry.seq, cohort.register == register.id)
+            .values(
+                micro_spent=cohort.micro_spent + paid.micro_epsilon,
+                pico_delta=cohort.pico_delta + paid.pico_delta,
+                micro_individual=cohort.micro_individual + paid.micro_individual,
+            )
+        )
+    changed = sa.update(schema.register).where(schema.register.c.id == register.id)
+    db.execute(changed.values(balances=entry.facts["balances"]))
+
+
+def _quota_used(db: sa.Connection, table: str, analyst: str) -> int:
+    quota = schema.quota.c
+    return db.scalar(sa.select(quota.micro_share).where(quota.table == table, quota.analyst == analyst)) or 0
+
+
+def _use_quota(db: sa.Connection, table: str, analyst: str, share: Fraction) -> None:
+    quota = schema.quota.c
+    used = _quota_used(db, table, analyst) + ceil(share * MICRO)
+    db.execute(sa.delete(schema.quota).where(quota.table == table, quota.analyst == analyst))
+    db.execute(sa.insert(schema.quota).values(table=table, analyst=analyst, micro_share=used))
