@@ -7,6 +7,15 @@ from itertools import product
 import numpy as np
 import pytest
 
+from contracts import (
+    Universe,
+    charges_of,
+    check_nobody_loses_more_than_the_charge,
+    law_of,
+    losses_of,
+    statistics_of,
+    violations,
+)
 from discretion import noise
 from discretion.errors import Unsuitable
 from discretion.mechanisms import Belief
@@ -20,15 +29,6 @@ from discretion.mechanisms.rank import (
 )
 from discretion.preference import MICRO, Specification
 from discretion.statistics import Aggregate
-from contracts import (
-    Universe,
-    charges_of,
-    check_nobody_loses_more_than_the_charge,
-    law_of,
-    losses_of,
-    statistics_of,
-    violations,
-)
 
 NOTHING = Belief()
 PROPOSALS = [propose_exponential, propose_minimum, propose_threshold, propose_sample]
