@@ -178,8 +178,11 @@ def _place_all(
     kin: dict[tuple[int, bool], list[Cohort]] = defaultdict(list)
     for cohort in cohorts.values():
         kin[cohort.micro_allowance, cohort.absent].append(cohort)
-    for old, level in sorted(ways, key=lambda way: (way[0] or 0, -1 if way[1] is None else way[1])):
-        current = after[old] if old is not None else Cohort(id=0, micro_allowance=-1, micro_spent=0, people=0)
+    nobody = Cohort(id=0, micro_allowance=-1, micro_spent=0, people=0)
+    start = {None: nobody} | {cohort.id: cohort for cohort in cohorts.values()}
+    # those who have spent most first: whoever follows finds their cohort just above
+    for old, level in sorted(ways, key=lambda way: (-start[way[0]].micro_spent, way[0] or 0, way[1] or 0)):
+        current = start[old]
         relatives = kin[level or 0, level is None]
         stays = (current.micro_allowance, current.absent) == (level or 0, level is None)
         target = current if stays else _nearest(relatives, current, level or 0)

@@ -82,7 +82,8 @@ def available(
         raise InvalidDeclaration(f"A question has at least one part, got {parts}.")
     offered, short = {}, []
     for cohort in cohorts:
-        asked, left = int(share * cohort.micro_allowance), cohort.remaining(model)
+        asked = cohort.micro_allowance * share.numerator // share.denominator
+        left = cohort.remaining(model)
         if 0 < left < asked and not partial:
             short.append(cohort)
         offered[cohort.id] = min(asked, left) // parts

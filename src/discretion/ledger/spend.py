@@ -1,7 +1,7 @@
 """Spending: an offer and a guarantee become a charge, then the answer it paid for becomes a delivery."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
@@ -45,14 +45,13 @@ def declared(db: sa.Connection, name: str) -> Table:
 def offer(db: sa.Connection, name: str, *, share: float | Fraction, parts: int, partial: bool, model: Model) -> Offer:
     """What everybody may spend on a question now; refused if somebody cannot pay."""
     register = load(db, name)
-    present = tuple(cohort for cohort in cohorts_of(db, register) if not cohort.absent)
     made = Offer(
         register=name,
         share=exact(share),
         parts=parts,
         partial=partial,
         model=model,
-        cohorts=present,
+        cohorts=_asked(cohorts_of(db, register)),
         members=register.members,
     )
     made.available  # noqa: B018  refuses here rather than at the charge
@@ -64,18 +63,12 @@ def charge(tx: Writing, offered: Offer, guarantee: Guarantee, *, table: str, fac
     declaration = declared(tx.db, table)
     _obey(tx.db, declaration, offered, guarantee, analyst=facts["analyst"])
     register = load(tx.db, offered.register)
-    if register.members != offered.members:
-        raise PlanOutdated("Somebody changed their preference while this question was planned. Ask again.")
-    current = offer(
-        tx.db,
-        **{name: getattr(offered, name) for name in ("share", "parts", "partial", "model")},
-        name=offered.register,
-    )
-    if current.available != offered.available:
-        raise PlanOutdated("Balances changed while this question was planned. Ask again.")
-    losses = _losses(current, guarantee, ceil(declaration.policy.largest_delta * PICO))
-    after = {cohort.id: _pay(cohort, losses[cohort.id], offered.model) for cohort in current.cohorts}
-    everybody = [after.get(cohort.id, cohort) for cohort in cohorts_of(tx.db, register)]
+    cohorts = cohorts_of(tx.db, register)
+    current = replace(offered, cohorts=_asked(cohorts), members=register.members)
+    if (current.available, current.members) != (offered.available, offered.members):
+        raise PlanOutdated("Preferences or balances changed while this question was planned; ask again.")
+    losses = _losses(current, guarantee, int(Fraction(str(declaration.policy.largest_delta)) * PICO))
+    after = [_pay(cohort, losses.get(cohort.id, Loss(0)), offered.model) for cohort in cohorts]
     entry = append(
         tx,
         "charge",
@@ -88,13 +81,17 @@ def charge(tx: Writing, offered: Offer, guarantee: Guarantee, *, table: str, fac
             "partial": offered.partial,
             "guarantee": promise(guarantee),
             "losses": _by_loss(losses),
-            "balances": digest_cohorts(everybody),
+            "balances": digest_cohorts(after),
         },
         question=facts["question"] or None,
     )
     _store(tx.db, register, entry, losses, offered.model)
     _use_quota(tx.db, table, facts["analyst"], offered.share)
     return entry
+
+
+def _asked(cohorts: Iterable[Cohort]) -> tuple[Cohort, ...]:
+    return tuple(cohort for cohort in cohorts if cohort.people and not cohort.absent)
 
 
 def deliver(tx: Writing, id: str, answer: str) -> Entry:
@@ -176,6 +173,8 @@ def _losses(offered: Offer, guarantee: Guarantee, largest_pico_delta: int) -> di
 
 
 def _pay(cohort: Cohort, loss: Loss, model: Model) -> Cohort:
+    if not any(loss):
+        return cohort
     account = "micro_individual" if model == "individual" else "micro_spent"
     paid = {account: getattr(cohort, account) + loss.micro_epsilon}
     return replace(cohort, **paid, pico_delta=cohort.pico_delta + loss.pico_delta)
