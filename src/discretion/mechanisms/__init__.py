@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from discretion.guarantee import Guarantee
-from discretion.mechanisms import minimum, weighted
+from discretion.mechanisms import exponential, minimum, public, sample, stretch, threshold, weighted
 from discretion.mechanisms.belief import Belief
 from discretion.noise import Floats, Rng
 from discretion.release import Error
@@ -39,7 +39,12 @@ class Mechanism(Protocol):
 Propose = Callable[..., Mechanism]
 
 MECHANISMS: dict[str, Propose] = {
+    "public": public.propose,
     "weighted": weighted.propose,
+    "stretch": stretch.propose,
+    "sample": sample.propose,
+    "threshold": threshold.propose,
+    "exponential": exponential.propose,
     "minimum": minimum.propose,
 }
 

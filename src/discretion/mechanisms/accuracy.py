@@ -30,7 +30,9 @@ class Means:
     low: float
     high: float
     spread: float
-    variance: float  # the most people's values can vary, if preferences fall on them at random; else 0: bias covers it
+    variance: float  # the most one person's value can vary around such a mean
+    square: float  # the most its mean square can be
+    at_random: bool  # whether preferences are believed to fall on people (nearly) at random
 
     @classmethod
     def believed(cls, aggregate: Aggregate, belief: Belief) -> "Means":
@@ -45,8 +47,14 @@ class Means:
                 )
         spread = high - low if belief.beta is None else min(belief.beta * (most - least), high - low)
         peak = min(max((least + most) / 2, low), high)  # (m − least)(most − m) bounds the variance around a mean m
-        variance = 0.0 if belief.beta is None else (peak - least) * (most - peak)
-        return cls(low=low, high=high, spread=spread, variance=variance)
+        return cls(
+            low=low,
+            high=high,
+            spread=spread,
+            variance=(peak - least) * (most - peak),
+            square=max((least + most) * end - least * most for end in (low, high)),  # the chord above x²
+            at_random=belief.beta is not None,
+        )
 
     @property
     def middle(self) -> float:
@@ -77,10 +85,10 @@ def bias(share: Floats, heads: Integers, means: Means, offset: float) -> float:
     return common + means.spread / 2 * float(heads @ np.abs(share - 1))
 
 
-def assignment(share: Floats, heads: Integers) -> float:
-    """Variance of Σ (v_u − 1) x_u, over that of one x, when preferences fall on people at random."""
+def assignment(share: Floats, heads: Integers, means: Means) -> float:
+    """Variance of Σ (v_u − 1) x_u, over that of one x, if preferences fall on people at random; else bias covers it."""
     people, left = int(heads.sum()), share - 1
-    if people < 2:
+    if people < 2 or not means.at_random:
         return 0.0
     squared, total = float(heads @ left**2), float(heads @ left)
     return max(0.0, squared - total**2 / people) * people / (people - 1)
@@ -105,7 +113,7 @@ def total_error(
     unit = float(aggregate.step) / (specification.size if aggregate.kind == "mean" else 1)
     return Error(
         bias=unit * bias(share, heads, means, offset),
-        noise=unit * sqrt(variance + means.variance * assignment(share, heads)),
+        noise=unit * sqrt(variance + means.variance * assignment(share, heads, means)),
         assumption=str(belief),
         limits=limits(aggregate, specification),
     )
@@ -123,21 +131,21 @@ def limits(aggregate: Aggregate, specification: Specification) -> tuple[float, f
     return float(origin + aggregate.step * low * people), float(origin + aggregate.step * high * people)
 
 
-def ratio_error(aggregate: Aggregate, specification: Specification, belief: Belief, weights: Integers) -> Error:
+def ratio_error(
+    aggregate: Aggregate, specification: Specification, belief: Belief, weights: Floats, coins: float = 0.0
+) -> Error:
     """The error of a mean or variance over a private number of people, by the delta method.
 
     How many people have a value is secret, so the error cannot know it: it is stated for a full register, evenly
     spread over the groups, and says so. τ = Σ|w/Σw − 1/n|/2 is how far the weights shift one person's share to
-    another: a mean moves by at most τ·spread.
+    another: a mean moves by at most τ·spread. `coins`: Σ Var(weight) / (Σ weight)², where weights are drawn.
     """
     means, heads, people = Means.believed(aggregate, belief), specification.heads, specification.size
-    share = np.asarray(weights * (people / max(1, int(heads @ weights))), dtype=np.float64)
+    total = max(1.0, float(heads @ weights))
+    share = np.asarray(weights * (people / total), dtype=np.float64)
     moved = float(heads @ np.abs(share - 1)) / people / 2  # τ
-    scatter = assignment(share, heads) / people**2 * aggregate.groups
-    noises = [
-        sqrt(2) * float(part.scale) * MICRO * aggregate.groups / max(1, int(heads @ weights))
-        for part in parts(aggregate)
-    ]
+    scatter = aggregate.groups * (assignment(share, heads, means) / people**2 + coins)
+    noises = [sqrt(2) * float(part.scale) * MICRO * aggregate.groups / total for part in parts(aggregate)]
     middle = (aggregate.lower + aggregate.upper) / 2
     away = max(middle - means.low, means.high - middle)  # from the middle, in steps
     mean_noise = noises[0] / 2 if aggregate.size_is_public else hypot(noises[0] / 2, away * noises[-1])
@@ -146,7 +154,7 @@ def ratio_error(aggregate: Aggregate, specification: Specification, belief: Beli
     else:
         moved *= 1.0 if belief.beta is None else belief.beta
         shifted, drawn = _variance_error(aggregate, noises, mean_noise, moved, away)
-        unit, scatter = aggregate.step**2, 0.0 if belief.beta is None else scatter
+        unit = aggregate.step**2
         drawn = hypot(drawn, (aggregate.upper - aggregate.lower) ** 2 * sqrt(scatter / 12))
     return Error(
         bias=float(unit) * shifted,
@@ -181,7 +189,7 @@ def weighted_error(
 ) -> Error:
     """The error of the law in `linear`."""
     if not is_affine(aggregate):
-        return ratio_error(aggregate, specification, belief, weights)
+        return ratio_error(aggregate, specification, belief, np.asarray(weights, dtype=np.float64))
     scale = float(parts(aggregate)[0].scale) * MICRO
     return total_error(
         aggregate,

@@ -5,9 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from discretion.mechanisms import rank
 from discretion.mechanisms.accuracy import tuned
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.linear import Linear
+from discretion.mechanisms.rank import Rank
 from discretion.preference import Specification
 from discretion.statistics import Aggregate
 
@@ -24,7 +26,9 @@ class Minimum(Linear):
     """
 
 
-def propose(aggregate: Aggregate, specification: Specification, belief: Belief) -> Minimum:
+def propose(aggregate: Aggregate, specification: Specification, belief: Belief) -> Minimum | Rank:
+    if aggregate.kind in ("quantile", "mode"):
+        return rank.propose_minimum(aggregate, specification, belief)
     strictest = specification.strictest
     weights = np.where(specification.micro > 0, strictest, 0)
     rescales = aggregate.kind == "mean"  # a mean is over the people who are in it

@@ -8,12 +8,11 @@ import numpy as np
 from discretion.errors import Unsuitable
 from discretion.mechanisms.accuracy import Means, centre, tuned
 from discretion.mechanisms.belief import Belief
+from discretion.mechanisms.level import best_level
 from discretion.mechanisms.linear import Linear, capped, is_affine, parts
 from discretion.noise import Floats
 from discretion.preference import MICRO, Specification
 from discretion.statistics import Aggregate
-
-GRID = 16  # caps tried in each of three rounds, the later two around the best so far
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,20 +59,11 @@ def _rescaled(aggregate: Aggregate, specification: Specification, belief: Belief
         cap = saturation(specification, 2 * float(parts(aggregate)[0].scale) ** 2 / max(variance, 1e-12))
     if cap is not None:
         return tuned(Weighted, aggregate, specification, belief, capped(specification, cap))
-    return _searched(aggregate, specification, belief)
-
-
-def _searched(aggregate: Aggregate, specification: Specification, belief: Belief) -> Weighted:
-    """The best of a geometric grid of caps, refined twice. A poor cap would cost accuracy, never privacy."""
-    low, high = float(specification.strictest), float(specification.epsilons[-1])
-    for _ in range(3):
-        caps = np.geomspace(low, high, GRID)
-        tried = [
-            tuned(Weighted, aggregate, specification, belief, capped(specification, max(1, round(cap)))) for cap in caps
-        ]
-        best = min(range(GRID), key=lambda index: tried[index].error.total)
-        low, high = caps[max(best - 1, 0)], caps[min(best + 1, GRID - 1)]
-    return tried[best]
+    return best_level(
+        "best",
+        specification,
+        lambda kappa: tuned(Weighted, aggregate, specification, belief, capped(specification, kappa)),
+    )
 
 
 def worst_case_cap(specification: Specification, noise: float, half: float) -> int:

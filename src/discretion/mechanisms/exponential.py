@@ -1,0 +1,108 @@
+"""Exponential: choose an answer by whom it would take to make it the true one. The paper's PE, here for counts."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discretion import noise
+from discretion.errors import Unsuitable
+from discretion.guarantee import Guarantee
+from discretion.mechanisms import rank
+from discretion.mechanisms.accuracy import limits
+from discretion.mechanisms.belief import Belief
+from discretion.mechanisms.rank import Rank
+from discretion.noise import Floats, Rng, Rule
+from discretion.preference import MICRO, Integers, Specification
+from discretion.release import Error
+from discretion.statistics import Aggregate, Measure, Statistics
+
+MOST_CANDIDATES = 100_000  # exact choice looks at every candidate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exponential:
+    """Pick a count, likelier the less it would cost to make it the true one.
+
+    Definition  [JYC15] Definition 10 (PE) for counts: P(r) ∝ exp(−c(r)/2) over r = 0..n, n the size of the register;
+                c(r) is the sum of the r − x smallest ε among people who do not count (or the x − r smallest among those
+                who do), x the true count. Somebody absent is somebody who does not count.
+    Guarantee   ε_u: c is a distance, so u's change moves every c(r) by at most ε_u, and the normaliser makes up the
+                other half. [JYC15] Theorem 6, with c the cheapest change for every X.
+    Neighbours  presence and value alike, because absence is a state and the candidates do not depend on the data.
+                (With n taken from the data, as printed, presence is not protected at all.)
+    Tested by   tests/mechanisms/test_exponential.py
+    """
+
+    aggregate: Aggregate
+    specification: Specification
+    error: Error
+    rule: Rule = "exponential"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee.of(self.specification, self.specification.epsilons, protects=self.aggregate.protects)
+
+    @property
+    def measure(self) -> Measure:
+        return Measure(aggregate=self.aggregate)
+
+    def costs(self, statistics: Statistics) -> Integers:
+        """c(r) in micro-ε for r = 0..n. Private."""
+        counted: Any = statistics.totals if self.aggregate.kind == "sum" else statistics.counts
+        ones = np.asarray(counted)[0].astype(np.int64)
+        down = cheapest(self.specification.micro, ones)
+        up = cheapest(self.specification.micro, self.specification.heads - ones)
+        return np.concatenate([down[:0:-1], up])
+
+    def probabilities(self, statistics: Statistics) -> Floats:
+        """The law of the answer, for r = 0..n."""
+        return noise.choice_probabilities(-self.costs(statistics), 2 * MICRO, self.rule)
+
+    def release(self, statistics: Statistics, rng: Rng) -> Floats:
+        return np.array([float(noise.choose(-self.costs(statistics), 2 * MICRO, rng, self.rule))])
+
+
+def cheapest(micro_epsilon: Integers, people: Integers) -> Integers:
+    """What changing 0, 1, 2, ... of these people costs at least, in micro-ε."""
+    return np.append(0, np.cumsum(np.repeat(micro_epsilon, people)))
+
+
+def propose(
+    aggregate: Aggregate, specification: Specification, belief: Belief, *, rule: Rule | None = None
+) -> Exponential | Rank:
+    if aggregate.kind in ("quantile", "mode"):
+        return rank.propose_exponential(aggregate, specification, belief, rule=rule)
+    bits = aggregate.kind == "people" or (
+        aggregate.kind in ("count", "sum")
+        and aggregate.rows_per_person == 1
+        and (aggregate.lower, aggregate.upper) == (0, 1)
+        and (aggregate.origin, aggregate.step) == (Fraction(0), Fraction(1))
+    )
+    if not bits or aggregate.groups > 1:
+        raise Unsuitable("It chooses one count of people; here is not one number of people to count.")
+    if specification.size > MOST_CANDIDATES:
+        raise Unsuitable(f"An exact choice among more than {MOST_CANDIDATES:,} counts takes too long.")
+    return Exponential(
+        aggregate=aggregate,
+        specification=specification,
+        error=_error(aggregate, specification),
+        rule=rule or "exponential",
+    )
+
+
+def _error(aggregate: Aggregate, specification: Specification) -> Error:
+    """The root mean squared error is at most that of P(j) ∝ exp(−C(j)/2), j = −n..n, C(j) the |j| smallest ε of all.
+
+    On each side of the truth the cost of j changes ascends at least as fast as C, because it takes people from a part
+    of all: the true law of |j|, over this one, is a descending likelihood ratio, so it is stochastically smaller. Bias
+    is part of it; the two cannot be told apart without the data. (Permute-and-flip is not worse by cost [MS20].)
+    """
+    costs = cheapest(specification.micro, specification.heads) / (2 * MICRO)
+    weights = np.exp(-costs)
+    weights[1:] *= 2
+    squares = np.arange(len(costs), dtype=np.float64) ** 2
+    return Error(
+        bias=0.0, noise=float(np.sqrt(squares @ weights / weights.sum())), limits=limits(aggregate, specification)
+    )

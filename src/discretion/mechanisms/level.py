@@ -1,0 +1,55 @@
+"""Which level a threshold or a cap is set to: a name, a number, or the one of least predicted error."""
+
+from collections.abc import Callable, Sequence
+from math import isfinite
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from discretion.errors import InvalidDeclaration
+from discretion.mechanisms.linear import Linear
+from discretion.preference import MICRO, Specification, allowance
+
+Level = Literal["max", "mean", "best"] | float
+
+L = TypeVar("L", bound=Linear)
+TRIED = 16  # levels in a round of the search
+
+
+def best_level(level: Level, specification: Specification, at: Callable[[int], L], among: Sequence[int] = ()) -> L:
+    """The mechanism at this level, in micro-ε; for "best", at the best of `among`, or of everything between.
+
+    All levels come from the register. The search is a grid refined around its best point: a level that it misses
+    costs accuracy, never privacy.
+    """
+    if level != "best":
+        return at(_fixed(level, specification))
+    allowed = [micro for micro in among if micro > 0]
+    if not allowed:
+        low, high = specification.strictest, specification.epsilons[-1]
+        allowed = sorted({round(micro) for micro in np.geomspace(low, high, TRIED**2)})
+    first, last = 0, len(allowed) - 1
+    made: dict[int, L] = {}
+    while True:
+        tried: list[int] = np.unique(np.linspace(first, last, TRIED).astype(int)).tolist()
+        made |= {index: at(allowed[index]) for index in tried if index not in made}
+        best = min(tried, key=lambda index: made[index].error.total)
+        if len(tried) == last - first + 1:
+            return made[best]
+        place = tried.index(best)
+        first, last = tried[max(place - 1, 0)], tried[min(place + 1, len(tried) - 1)]
+
+
+def number(level: Level, specification: Specification) -> float | None:
+    """The level as an ε; None for "best"."""
+    return None if level == "best" else _fixed(level, specification) / MICRO
+
+
+def _fixed(level: Literal["max", "mean"] | float, specification: Specification) -> int:
+    if level == "max":
+        return max(specification.epsilons[-1], specification.strictest)
+    if level == "mean":
+        return max(1, int(specification.heads @ specification.micro) // specification.size)
+    if isinstance(level, str) or not (isfinite(level) and allowance(max(level, 0.0)) > 0):
+        raise InvalidDeclaration(f'A level must be "max", "mean", "best" or an epsilon above 0, got {level!r}.')
+    return int(allowance(level))

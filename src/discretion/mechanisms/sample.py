@@ -1,0 +1,98 @@
+"""Sample: people are kept by a coin that favours those who allow more, then all are answered with one ε."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import expm1
+
+import numpy as np
+
+from discretion import noise
+from discretion.guarantee import Guarantee
+from discretion.mechanisms import rank
+from discretion.mechanisms.accuracy import Means, laplace_variance, ratio_error, total_error
+from discretion.mechanisms.belief import Belief
+from discretion.mechanisms.level import Level, best_level, number
+from discretion.mechanisms.linear import Linear, is_affine, parts
+from discretion.mechanisms.rank import Rank
+from discretion.noise import Floats
+from discretion.preference import MICRO, Specification
+from discretion.release import Error
+from discretion.statistics import Aggregate, Measure
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample(Linear):
+    """Keep each person at a rate set by their ε, then answer with ε = t.
+
+    Definition  [JYC15] Definition 9: person u is kept with probability π_u = (e^ε_u − 1)/(e^t − 1) if ε_u < t, else 1;
+                release a total over those kept plus Laplace noise of scale Δ/t. `threshold` is "max" (the paper's S),
+                "mean" (S-avg), a number, or "best": least predicted error from public information. Raw totals count
+                people not kept as 0; where preferences are believed unrelated to values they are divided by the mean
+                rate. Means and variances are ratios of what was kept.
+    Guarantee   min(ε_u, t): with a, b, b' the probabilities of an answer without u and with u's two values, all within
+                e^t of one another, ((1−π)a + πb) / ((1−π)a + πb') ≤ 1 − π + π e^t = e^ε_u.
+    Neighbours  presence or value. Both need an inner answer that is t-DP under both and does not take the number of
+                people for public, so Δ is always that of an unknown number.
+    Tested by   tests/mechanisms/test_sample.py
+    """
+
+    threshold: int  # t, in micro-ε
+
+    @property
+    def guarantee(self) -> Guarantee:
+        charged = np.minimum(self.specification.micro, self.threshold)
+        return Guarantee.of(self.specification, charged, protects=self.aggregate.protects)
+
+    @property
+    def measure(self) -> Measure:
+        inclusion = tuple(noise.inclusion_threshold(level, self.threshold) for level in self.specification.epsilons)
+        return Measure(aggregate=self.aggregate, inclusion=inclusion)
+
+
+def propose(
+    aggregate: Aggregate,
+    specification: Specification,
+    belief: Belief,
+    *,
+    threshold: Level = "best",
+    rescaled: bool | None = None,
+) -> Sample | Rank:
+    if aggregate.kind in ("quantile", "mode"):
+        return rank.propose_sample(aggregate, specification, belief, threshold=number(threshold, specification))
+    inner = replace(aggregate, complete=False)
+    forms = [belief.beta is not None, False] if rescaled is None else [rescaled]
+
+    def at(t: int) -> Sample:
+        made = [_tuned(inner, specification, belief, t, rescale) for rescale in dict.fromkeys(forms)]
+        return min(made, key=lambda mechanism: mechanism.error.total)
+
+    return best_level(threshold, specification, at)
+
+
+def rates(specification: Specification, t: int) -> Floats:
+    """π by cohort, as doubles, for predictions; the coins themselves use exact thresholds."""
+    return np.minimum(1.0, np.expm1(specification.micro / MICRO) / expm1(t / MICRO))
+
+
+def _tuned(inner: Aggregate, specification: Specification, belief: Belief, t: int, rescale: bool) -> Sample:
+    kept = rates(specification, t)
+    mean_rate = float(specification.heads @ kept) / specification.size if rescale else 1.0
+    return Sample(
+        aggregate=inner,
+        specification=specification,
+        weights=(t,) * len(specification.epsilons),  # everybody kept weighs the same
+        divisor=Fraction(t) * Fraction(mean_rate),
+        error=_error(inner, specification, belief, t, kept, mean_rate),
+        threshold=t,
+    )
+
+
+def _error(
+    inner: Aggregate, specification: Specification, belief: Belief, t: int, kept: Floats, mean_rate: float
+) -> Error:
+    coins = float(specification.heads @ (kept * (1 - kept)))  # Σ π(1 − π): coins that fall either way
+    if not is_affine(inner):
+        return ratio_error(inner, specification, belief, t * kept, coins / float(specification.heads @ kept) ** 2)
+    drawn = laplace_variance(float(parts(inner)[0].scale) * MICRO / t)
+    drawn += Means.believed(inner, belief).square * coins
+    return total_error(inner, specification, belief, kept / mean_rate, variance=drawn / mean_rate**2)

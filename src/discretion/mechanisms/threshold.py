@@ -1,0 +1,45 @@
+"""Threshold: only people who allow t are asked, all at ε = t. The paper's second baseline."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discretion.mechanisms import rank
+from discretion.mechanisms.accuracy import tuned
+from discretion.mechanisms.belief import Belief
+from discretion.mechanisms.level import Level, best_level, number
+from discretion.mechanisms.linear import Linear
+from discretion.mechanisms.rank import Rank
+from discretion.preference import Specification
+from discretion.statistics import Aggregate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threshold(Linear):
+    """Leave out everybody who allows less than t and answer with t.
+
+    Definition  [JYC15] Definition 8: release a total over {u : ε_u ≥ t} plus Laplace noise of scale Δ/t. `threshold`
+                is "max" (the paper's experiments), "mean", a number, or "best": the level of least predicted error.
+                Totals count those left out as 0; means, and totals where preferences are believed unrelated to values,
+                speak for them too.
+    Guarantee   t if ε_u ≥ t, else 0.
+    Neighbours  presence or value, as the aggregate says; Δ is its sensitivity. t comes from the register: a t computed
+                from the people present is a leak.
+    Tested by   tests/mechanisms/test_linear.py::test_nobody_loses_more_than_the_charge
+    """
+
+
+def propose(
+    aggregate: Aggregate, specification: Specification, belief: Belief, *, threshold: Level = "best"
+) -> Threshold | Rank:
+    if aggregate.kind in ("quantile", "mode"):
+        return rank.propose_threshold(aggregate, specification, belief, threshold=number(threshold, specification))
+
+    def at(t: int) -> Threshold:
+        weights = np.where(specification.micro >= t, t, 0)
+        divisors = [None] if aggregate.kind == "mean" else [Fraction(t)] if belief.beta is None else [Fraction(t), None]
+        made = [tuned(Threshold, aggregate, specification, belief, weights, divisor=divisor) for divisor in divisors]
+        return min(made, key=lambda mechanism: mechanism.error.total)
+
+    return best_level(threshold, specification, at, among=specification.epsilons)
