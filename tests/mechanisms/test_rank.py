@@ -294,7 +294,7 @@ def test_what_cannot_be_answered_is_refused_with_the_reason():
         propose_exponential(Aggregate(kind="sum", protects="value"), SPECIFICATION, NOTHING)
     with pytest.raises(Unsuitable, match="at most 200 categories"):
         propose_exponential(Aggregate(kind="mode", protects="value", upper=500), SPECIFICATION, NOTHING)
-    with pytest.raises(Unsuitable, match="threshold must be above 0"):
+    with pytest.raises(Unsuitable, match="leave nobody"):
         propose_threshold(quantile_of("1/2"), SPECIFICATION, NOTHING, threshold=2.0)
     with pytest.raises(Unsuitable, match="64 bits"):
         propose_exponential(quantile_of(Fraction(10**11, 10**12 + 1)), SPECIFICATION, NOTHING)

@@ -9,7 +9,17 @@ from collections.abc import Callable
 from typing import Protocol
 
 from discretion.guarantee import Guarantee
-from discretion.mechanisms import exponential, minimum, public, sample, stretch, threshold, weighted
+from discretion.mechanisms import (
+    exponential,
+    minimum,
+    partition,
+    public,
+    sample,
+    stretch,
+    threshold,
+    weighted,
+    weighted_rank,
+)
 from discretion.mechanisms.belief import Belief
 from discretion.noise import Floats, Rng
 from discretion.release import Error
@@ -41,7 +51,9 @@ Propose = Callable[..., Mechanism]
 MECHANISMS: dict[str, Propose] = {
     "public": public.propose,
     "weighted": weighted.propose,
+    "weighted_rank": weighted_rank.propose,
     "stretch": stretch.propose,
+    "partition": partition.propose,
     "sample": sample.propose,
     "threshold": threshold.propose,
     "exponential": exponential.propose,

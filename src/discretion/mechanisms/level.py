@@ -2,17 +2,25 @@
 
 from collections.abc import Callable, Sequence
 from math import isfinite
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
 from discretion.errors import InvalidDeclaration
-from discretion.mechanisms.linear import Linear
-from discretion.preference import MICRO, Specification, allowance
+from discretion.preference import Specification, allowance
+from discretion.release import Error
 
 Level = Literal["max", "mean", "best"] | float
 
-L = TypeVar("L", bound=Linear)
+
+class Tuned(Protocol):
+    """Anything with a predicted error."""
+
+    @property
+    def error(self) -> Error: ...
+
+
+L = TypeVar("L", bound=Tuned)
 TRIED = 16  # levels in a round of the search
 
 
@@ -38,11 +46,6 @@ def best_level(level: Level, specification: Specification, at: Callable[[int], L
             return made[best]
         place = tried.index(best)
         first, last = tried[max(place - 1, 0)], tried[min(place + 1, len(tried) - 1)]
-
-
-def number(level: Level, specification: Specification) -> float | None:
-    """The level as an ε; None for "best"."""
-    return None if level == "best" else _fixed(level, specification) / MICRO
 
 
 def _fixed(level: Literal["max", "mean"] | float, specification: Specification) -> int:

@@ -13,9 +13,10 @@ from discretion import noise
 from discretion.errors import EngineFailed, Unsuitable
 from discretion.guarantee import Guarantee
 from discretion.mechanisms.belief import Belief
+from discretion.mechanisms.level import Level, best_level
 from discretion.mechanisms.stray import Stray, by_price, check, coin_scatter, rank_error
 from discretion.noise import Floats, Rng, Rule
-from discretion.preference import MICRO, Integers, Specification, allowance
+from discretion.preference import MICRO, Integers, Specification
 from discretion.release import Error
 from discretion.statistics import Aggregate, Measure, Statistics
 
@@ -180,29 +181,27 @@ def propose_minimum(aggregate: Aggregate, specification: Specification, belief: 
 
 
 def propose_threshold(
-    aggregate: Aggregate, specification: Specification, belief: Belief, *, threshold: float | None = None
+    aggregate: Aggregate, specification: Specification, belief: Belief, *, threshold: Level = "best"
 ) -> Rank:
-    """The exponential mechanism at ε = t among those who allow it; without t, the level of least predicted error."""
-    return _best(
-        [
-            _tuned(aggregate, specification, belief, np.where(specification.micro >= t, t, 0))
-            for t in _thresholds(specification, threshold)
-        ]
-    )
+    """The exponential mechanism at ε = t among those who allow it."""
+
+    def at(t: int, pull: bool = False) -> Rank:
+        return _tuned(aggregate, specification, belief, np.where(specification.micro >= t, t, 0), pull=pull)
+
+    return at(max(best_level(threshold, specification, at, among=specification.epsilons).prices), pull=True)
 
 
 def propose_sample(
-    aggregate: Aggregate, specification: Specification, belief: Belief, *, threshold: float | None = None
+    aggregate: Aggregate, specification: Specification, belief: Belief, *, threshold: Level = "best"
 ) -> Rank:
     """The exponential mechanism at ε = t among those their coins keep ([JYC15] Definition 9)."""
-    return _best([_sampled(aggregate, specification, belief, t) for t in _thresholds(specification, threshold)])
 
+    def at(t: int, pull: bool = False) -> Rank:
+        inclusion = tuple(noise.inclusion_threshold(level, t) for level in specification.epsilons)
+        prices, losses = np.where(specification.micro > 0, t, 0), np.minimum(specification.micro, t)
+        return _tuned(aggregate, specification, belief, prices, losses=losses, inclusion=inclusion, pull=pull)
 
-def _sampled(aggregate: Aggregate, specification: Specification, belief: Belief, threshold: int) -> Rank:
-    inclusion = tuple(noise.inclusion_threshold(level, threshold) for level in specification.epsilons)
-    prices = np.where(specification.micro > 0, threshold, 0)
-    losses = np.minimum(specification.micro, threshold)
-    return _tuned(aggregate, specification, belief, prices, losses=losses, inclusion=inclusion)
+    return at(max(best_level(threshold, specification, at).prices), pull=True)
 
 
 def _tuned(
@@ -214,7 +213,9 @@ def _tuned(
     losses: Integers | None = None,
     rule: Rule | None = None,
     inclusion: tuple[int, ...] | None = None,
+    pull: bool = True,
 ) -> Rank:
+    """A complete mechanism; without `pull`, its error is the one that levels are tuned by (see weighted_rank)."""
     if aggregate.kind not in ("quantile", "mode"):
         raise Unsuitable(f"It chooses among grid values, which does not answer a {aggregate.kind}.")
     check(aggregate, specification, int(prices.max()))
@@ -224,7 +225,9 @@ def _tuned(
     if inclusion is not None:
         rates = np.array(inclusion, dtype=np.float64) / noise.ALWAYS
     stray = by_price(aggregate, specification, prices, rates, touched(aggregate))
-    if aggregate.rank in (0, 1):  # beyond the extreme, ranks say nothing: the answer may lie anywhere up to the bound
+    if not pull:
+        stray = Stray(0.0, stray.noise)
+    elif aggregate.rank in (0, 1):  # ranks say nothing beyond the extreme: the answer may lie anywhere up to the bound
         stray = Stray(1.0, 0.0)
     return Rank(
         aggregate=aggregate,
@@ -240,23 +243,6 @@ def _tuned(
 def default_rule(aggregate: Aggregate) -> Rule:
     """Permute-and-flip is never worse by score ([MS20] Theorem 2), and helps where candidates are few."""
     return "permute_and_flip" if aggregate.kind == "mode" else "exponential"
-
-
-def _thresholds(specification: Specification, threshold: float | None) -> list[int]:
-    """The given threshold in micro-ε, or the levels to try, at most 32 of them."""
-    if threshold is None:
-        levels = specification.micro[specification.micro > 0]
-        return [int(level) for level in np.unique(levels[np.linspace(0, len(levels) - 1, 32).round().astype(int)])]
-    if not 0 < threshold <= specification.epsilons[-1] / MICRO:
-        raise Unsuitable(
-            f"threshold must be above 0 and at most the largest epsilon, "
-            f"{specification.epsilons[-1] / MICRO:g}, got {threshold!r}."
-        )
-    return [int(allowance(threshold))]
-
-
-def _best(tried: list[Rank]) -> Rank:
-    return min(tried, key=lambda mechanism: mechanism.error.total)
 
 
 def histograms(statistics: Statistics) -> Integers:

@@ -11,7 +11,7 @@ from discretion.guarantee import Guarantee
 from discretion.mechanisms import rank
 from discretion.mechanisms.accuracy import Means, laplace_variance, ratio_error, total_error
 from discretion.mechanisms.belief import Belief
-from discretion.mechanisms.level import Level, best_level, number
+from discretion.mechanisms.level import Level, best_level
 from discretion.mechanisms.linear import Linear, is_affine, parts
 from discretion.mechanisms.rank import Rank
 from discretion.noise import Floats
@@ -58,7 +58,7 @@ def propose(
     rescaled: bool | None = None,
 ) -> Sample | Rank:
     if aggregate.kind in ("quantile", "mode"):
-        return rank.propose_sample(aggregate, specification, belief, threshold=number(threshold, specification))
+        return rank.propose_sample(aggregate, specification, belief, threshold=threshold)
     inner = replace(aggregate, complete=False)
     forms = [belief.beta is not None, False] if rescaled is None else [rescaled]
 

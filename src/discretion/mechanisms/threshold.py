@@ -8,7 +8,7 @@ import numpy as np
 from discretion.mechanisms import rank
 from discretion.mechanisms.accuracy import tuned
 from discretion.mechanisms.belief import Belief
-from discretion.mechanisms.level import Level, best_level, number
+from discretion.mechanisms.level import Level, best_level
 from discretion.mechanisms.linear import Linear
 from discretion.mechanisms.rank import Rank
 from discretion.preference import Specification
@@ -34,7 +34,7 @@ def propose(
     aggregate: Aggregate, specification: Specification, belief: Belief, *, threshold: Level = "best"
 ) -> Threshold | Rank:
     if aggregate.kind in ("quantile", "mode"):
-        return rank.propose_threshold(aggregate, specification, belief, threshold=number(threshold, specification))
+        return rank.propose_threshold(aggregate, specification, belief, threshold=threshold)
 
     def at(t: int) -> Threshold:
         weights = np.where(specification.micro >= t, t, 0)
