@@ -1,11 +1,14 @@
 """What several test files need."""
 
 import json
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
+import sqlalchemy as sa
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -14,3 +17,38 @@ GOLDEN = Path(__file__).parent / "golden"
 def golden() -> Callable[[str], Any]:
     """The exact test vectors: golden("pdp") or golden("hdp")."""
     return lambda name: json.loads((GOLDEN / f"{name}.json").read_text())
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[sa.URL]:
+    """A throw-away PostgreSQL server, as root too; tests that use it are marked xdist_group("postgres")."""
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="discretion-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # the server runs as a user of its own when we are root
+        (folder / "runtime").mkdir(mode=0o700)
+        patch.setenv("XDG_RUNTIME_DIR", str(folder / "runtime"))  # its lock files; read when it is imported
+        import pgserver
+
+        server = pgserver.get_server(folder / "data", cleanup_mode="delete")
+        yield sa.make_url(server.get_uri()).set(drivername="postgresql+psycopg")
+        server.cleanup()
+
+
+@pytest.fixture
+def postgres_place(postgres_server: sa.URL) -> Iterator[str]:
+    """The URL of an empty PostgreSQL database of this test's own."""
+    engine = sa.create_engine(postgres_server, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    name = f"test_{uuid4().hex}"
+    with engine.connect() as db:
+        db.exec_driver_sql(f"CREATE DATABASE {name}")
+    yield postgres_server.set(database=name).render_as_string(hide_password=False)
+    with engine.connect() as db:
+        db.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a new ledger may live: a path, then a PostgreSQL database."""
+    if request.param == "sqlite":
+        return str(tmp_path / "clinic.discretion")
+    return str(request.getfixturevalue("postgres_place"))

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from discretion.guarantee import PICO, Guarantee, Model
 from discretion.ledger import moving, schema, spend
-from discretion.ledger.chain import entries
+from discretion.ledger.chain import entries, verify_tip
 from discretion.ledger.history import history
 from discretion.ledger.offer import Cohort, Offer
 from discretion.ledger.people import person_text
@@ -31,6 +31,12 @@ class Ledger:
     def __init__(self, place: str, *, create: bool = True, migrate: bool = False) -> None:
         """Open the file or URL `place`; a path that does not exist, or an empty database, becomes a new ledger."""
         self._store = Store(place, create=create, migrate=migrate)
+        try:
+            with self._store.reading() as db:
+                verify_tip(db)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Let go of the database; every charge is on disk already."""

@@ -14,6 +14,7 @@ from discretion.guarantee import PICO, Guarantee, Loss, Model
 from discretion.ledger import schema
 from discretion.ledger.chain import Entry, Writing, append, find
 from discretion.ledger.offer import Cohort, Offer, exact
+from discretion.ledger.people import insert_many
 from discretion.ledger.register import Register, cohorts_of, digest_cohorts, load
 from discretion.preference import MICRO
 from discretion.table import Table
@@ -192,18 +193,12 @@ def _by_loss(losses: Mapping[int, Loss]) -> list[list[Any]]:
 def _store(db: sa.Connection, register: Register, entry: Entry, losses: Mapping[int, Loss], model: Model) -> None:
     individual = model == "individual"
     rows = [
-        {
-            "cohort": cohort,
-            "seq": entry.seq,
-            "micro_epsilon": 0 if individual else loss.micro_epsilon,
-            "pico_delta": loss.pico_delta,
-            "micro_individual": loss.micro_epsilon if individual else 0,
-        }
+        (cohort, entry.seq, 0 if individual else loss.micro_epsilon, loss.pico_delta, loss.micro_epsilon * individual)
         for cohort, loss in losses.items()
         if any(loss)
     ]
     if rows:
-        db.execute(sa.insert(schema.charge), rows)
+        insert_many(db, schema.charge, rows)
         cohort, paid = schema.cohort.c, schema.charge.c
         db.execute(
             sa.update(schema.cohort)

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from discretion.errors import LedgerFailed
 from discretion.ledger import schema
-from discretion.ledger.chain import GENESIS, Writing, append, verify_tip
+from discretion.ledger.chain import GENESIS, Writing, append
 
 PATIENCE_SECONDS = 60  # how long a writer queues before it gives up
 
@@ -78,8 +78,6 @@ class Store:
             version = db.scalar(sa.select(schema.ledger.c.version))
         if version != schema.VERSION:
             self._migrate(version, wanted=migrate)
-        with self.reading() as db:
-            verify_tip(db)
 
     def _migrate(self, version: int | None, *, wanted: bool) -> None:
         if version is None or version not in schema.MIGRATIONS or version > schema.VERSION:
