@@ -1,0 +1,109 @@
+"""Exchange: who has answered whom, one draw per pair, charged once to both until a budget is spent."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from discretion.errors import InvalidDeclaration
+from discretion.guarantee import Guarantee
+from discretion.noise import Floats, Rng, coins
+from discretion.preference import MICRO, Integers, allowance
+from discretion.social.profile import Profiles
+from discretion.social.similarity import Similarity
+from discretion.social.weight import WHOLE
+
+
+class Exchange:
+    """The memory and the ledger of one network of people who compare profiles.
+
+    A pair asked again gets the same answer at no charge. `spent` is what an item of weight 1 has lost, per person;
+    an item of weight v has lost v times that. With a budget, a person who cannot pay stops answering, so nobody's
+    items ever lose more than budget·v. Who is asked and who still answers follows from earlier noisy answers and
+    from prices alone, so composition simply adds ([AGK16] leaves it out; docs/errata.md).
+    """
+
+    def __init__(self, similarity: Similarity, *, budget: float | None = None, rng: Rng = None) -> None:
+        people = similarity.people
+        self.similarity, self.people, self.rng = similarity, people, rng
+        self.budget = None if budget is None else int(allowance(budget))
+        if self.budget is not None and self.budget < similarity.joining:
+            raise InvalidDeclaration(
+                f"Joining costs ε = {similarity.joining / MICRO:g}, more than the budget of {self.budget / MICRO:g}."
+            )
+        self.spent: Integers = np.full(people, similarity.joining, dtype=np.int64)
+        self.releases: Integers = np.zeros(people, dtype=np.int64)
+        self._pairs: Integers = np.zeros(0, dtype=np.int64)  # sorted smaller·people + larger
+        self._scores: Floats = np.zeros(0)
+
+    def ask(self, left: Integers, right: Integers) -> Floats:
+        """The score of each pair; NaN where one side no longer answers."""
+        pair = np.minimum(left, right) * self.people + np.maximum(left, right)
+        known, _ = self._find(pair)
+        self._answer(distinct(pair[~known]))
+        known, place = self._find(pair)
+        return np.where(known, self._scores[place], np.nan) if self._pairs.size else np.full(pair.size, np.nan)
+
+    def pay(self, person: Integers, micro_epsilon: int) -> NDArray[np.bool_]:
+        """Charge each of these different people if they can pay; who did."""
+        able = np.full(person.size, True) if self.budget is None else self.spent[person] + micro_epsilon <= self.budget
+        self.spent[person[able]] += micro_epsilon
+        return able
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What everybody was promised together: the budget, or without one what the person most asked has paid."""
+        return self.similarity.promise(self.budget if self.budget is not None else int(self.spent.max()))
+
+    def item_totals(self, profiles: Profiles) -> sparse.csr_array:
+        """What every held item has lost so far in micro-ε, rounded up. For their owners: it shows items and weights."""
+        owner = np.repeat(np.arange(self.people), profiles.sizes)
+        lost = -(-self.spent[owner] * profiles.weights.data // WHOLE)
+        return sparse.csr_array((lost, profiles.weights.indices, profiles.weights.indptr), shape=profiles.weights.shape)
+
+    def _find(self, pair: Integers) -> tuple[NDArray[np.bool_], Integers]:
+        """Which pairs have been answered, and where their scores are."""
+        place = np.minimum(np.searchsorted(self._pairs, pair), max(0, self._pairs.size - 1))
+        return (self._pairs[place] == pair if self._pairs.size else np.zeros(pair.size, dtype=bool)), place
+
+    def _answer(self, fresh: Integers) -> None:
+        """Charge the fresh pairs that both sides can pay, then draw their scores."""
+        fresh = fresh[self._payable(fresh)]
+        if not fresh.size:
+            return
+        left, right = np.divmod(fresh, self.people)
+        asked = np.bincount(left, minlength=self.people) + np.bincount(right, minlength=self.people)
+        self.releases += asked
+        self.spent += asked * self.similarity.micro_epsilon  # before any profile is read
+        scores = self.similarity.draw(left, right, self.rng)
+        order = np.argsort(np.concatenate([self._pairs, fresh]), kind="stable")  # two sorted runs: linear
+        self._pairs = np.concatenate([self._pairs, fresh])[order]
+        self._scores = np.concatenate([self._scores, scores])[order]
+
+    def _payable(self, fresh: Integers) -> NDArray[np.bool_]:
+        """Which pairs both sides can pay if asked in random order; a refused pair still takes its turn."""
+        price = self.similarity.micro_epsilon
+        if self.budget is None or price == 0 or not fresh.size:
+            return np.full(fresh.size, True)
+        order = np.argsort(coins(fresh.size, self.rng))
+        sides = np.stack(np.divmod(fresh[order], self.people), axis=1).ravel()  # left, right, left, right, ...
+        affords = self.spent[sides] + price * (places(sides) + 1) <= self.budget
+        payable = np.zeros(fresh.size, dtype=bool)
+        payable[order] = affords[0::2] & affords[1::2]
+        return payable
+
+
+def distinct(values: Integers) -> Integers:
+    """Sorted and each once, by sorting: NumPy's hash-based unique is many times slower on keys like ours."""
+    ordered = np.sort(values)
+    return ordered[np.r_[True, ordered[1:] != ordered[:-1]]] if ordered.size else ordered
+
+
+def places(labels: Integers) -> Integers:
+    """For each entry, how many earlier entries have the same label."""
+    order = np.argsort(labels, kind="stable")
+    ordered = labels[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    place = np.arange(labels.size) - np.repeat(starts, np.diff(np.r_[starts, labels.size]))
+    result = np.empty(labels.size, dtype=np.int64)
+    result[order] = place
+    return result

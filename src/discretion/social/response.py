@@ -1,0 +1,119 @@
+"""Randomised response: everybody publishes a noisy copy of their profile once; all similarities are then free.
+
+Definition  With public weights (known for every item, held or not): item i is reported with the truth flipped with
+            probability p = 1/(1 + e^(ε v_i)); b̂ = (b̃ − p)/(1 − 2p) is unbiased, items of weight 0 say nothing.
+            With private weights: a held item is first kept with probability q = (e^(ε v_i) − 1)/(e^ε − 1), then every
+            item is flipped with the one public p = 1/(1 + e^ε); b̂ is unbiased for the kept items.
+Guarantee   item i loses ε·v_i, once. Public: (1 − p)/p = e^(ε v). Private: P(1 | held)/P(1 | not held) =
+            1 + q (e^ε − 1) = e^(ε v), and P(0 | held)/P(0 | not held) = 1 + e^−ε − e^−ε(1−v) ≥ e^(−ε v), since
+            e^(−ε v) + e^−ε(1−v) is convex in v and equals 1 + e^−ε at both ends. If item and weight change together,
+            the law with the smaller weight lies between "held with the larger" and "not held": ε·max(v, v').
+            Thresholds are 64-bit, p rounded up and q rounded down: both only lower the loss.
+Neighbours  one item of one profile (private weights: and its weight) changes.
+Tested by   tests/social/test_response.py::test_no_item_loses_more_than_its_weight_to_randomised_response
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discretion.errors import InvalidDeclaration
+from discretion.guarantee import Guarantee
+from discretion.noise import ALWAYS, Floats, Rng, coins, inclusion_threshold, keep
+from discretion.preference import Integers, allowance
+from discretion.social.profile import Profiles
+from discretion.social.weight import WHOLE, promise, thousandths
+
+CELLS = 1 << 22  # (pair, item) cells handled at once
+LARGEST = 1 << 29  # (person, item) cells of the noisy copies: 2 GB
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Response:
+    """Published noisy profiles; the score of a pair is the product of their unbiased estimates."""
+
+    estimates: NDArray[np.float32]  # (person, item): b̂, or its shrunk version
+    joining: int  # micro-ε that publishing cost an item of weight 1
+    micro_epsilon: int = 0
+
+    @classmethod
+    def publish(
+        cls, profiles: Profiles, *, epsilon: float, public_weights: ArrayLike | None = None, rng: Rng = None
+    ) -> "Response":
+        """Flip every bit of every profile. `public_weights` broadcasts to (people, items); else they stay private."""
+        micro = int(allowance(epsilon))
+        if micro <= 0 or profiles.people * profiles.items > LARGEST:
+            raise InvalidDeclaration(
+                f"Randomised response needs an epsilon above 0 and at most {LARGEST:,} cells, got {epsilon!r} and "
+                f"{profiles.people:,} people times {profiles.items:,} items. Hash the items into fewer columns."
+            )
+        estimates = np.empty((profiles.people, profiles.items), dtype=np.float32)
+        rows = max(1, CELLS // profiles.items)
+        for start in range(0, profiles.people, rows):
+            part = slice(start, start + rows)
+            if public_weights is None:
+                estimates[part] = _sampled(profiles.weights[part], micro, rng)
+            else:
+                levels = np.broadcast_to(thousandths(public_weights), estimates.shape)[part]
+                estimates[part] = _flipped(profiles.held[part].toarray() > 0, levels, micro, rng)
+        return cls(estimates=estimates, joining=micro)
+
+    def shrunk(self) -> "Response":
+        """Estimates pulled towards each item's estimated popularity: better for ranking, no longer unbiased. Free."""
+        mean = np.clip(self.estimates.mean(axis=0), 1 / len(self.estimates), 1.0)
+        signal = mean * (1 - mean)
+        pull = signal / np.maximum(self.estimates.var(axis=0), signal)  # linear posterior: signal over total variance
+        shrunk = mean + pull * (self.estimates - mean)
+        return Response(estimates=shrunk.astype(np.float32), joining=self.joining)
+
+    @property
+    def people(self) -> int:
+        return len(self.estimates)
+
+    def promise(self, micro_epsilon: int) -> Guarantee:
+        """What everybody is promised who has paid this much."""
+        return promise(micro_epsilon)
+
+    def draw(self, left: Integers, right: Integers, rng: Rng) -> Floats:
+        """Σ_i b̂_i b̂'_i for each pair: two different people's noise is independent, so this is unbiased too."""
+        scores = np.empty(left.size)
+        step = max(1, CELLS // self.estimates.shape[1])
+        for start in range(0, left.size, step):
+            part = slice(start, start + step)
+            scores[part] = np.einsum("pi,pi->p", self.estimates[left[part]], self.estimates[right[part]])
+        return scores
+
+
+def flip_threshold(micro_epsilon: int) -> int:
+    """1/(1 + e^ε) as a 64-bit coin threshold, rounded up: (e^ε − 1)/(e^2ε − 1) is the same number."""
+    return ALWAYS // 2 if micro_epsilon == 0 else inclusion_threshold(micro_epsilon, 2 * micro_epsilon) + 1
+
+
+def _flipped(bits: NDArray[np.bool_], levels: Integers, micro_epsilon: int, rng: Rng) -> Floats:
+    """Unbiased estimates of `bits`, each flipped at the rate of its level (in thousandths)."""
+    found, level = _numbered(levels)
+    thresholds = [flip_threshold(int(micro_epsilon * v // WHOLE)) for v in found]
+    noisy = bits.ravel() ^ keep(coins(bits.size, rng), thresholds, level)
+    rate = np.array([threshold / ALWAYS for threshold in thresholds])
+    silent = rate >= 0.5  # weight 0, or too small an ε for a millionth
+    gain = np.where(silent, 0.0, 1 / np.where(silent, 1.0, 1 - 2 * rate))
+    return np.asarray((noisy - rate[level]) * gain[level]).reshape(bits.shape)
+
+
+def _sampled(weights: Any, micro_epsilon: int, rng: Rng) -> Floats:
+    """Held items kept at the rate of their private weight, then every item flipped at one rate."""
+    found, level = _numbered(weights.data)
+    thresholds = [inclusion_threshold(int(micro_epsilon * v // WHOLE), micro_epsilon) for v in found]
+    kept = weights.copy()
+    kept.data = keep(coins(level.size, rng), thresholds, level).astype(np.int32)
+    return _flipped(kept.toarray() > 0, np.full(weights.shape, WHOLE), micro_epsilon, rng)
+
+
+def _numbered(levels: Integers) -> tuple[Integers, Integers]:
+    """The levels that occur, and which of them each entry is (np.unique without sorting)."""
+    found = np.flatnonzero(np.bincount(levels.ravel(), minlength=WHOLE + 1))
+    number = np.zeros(WHOLE + 1, dtype=np.int64)
+    number[found] = np.arange(found.size)
+    return found, number[levels.ravel()]

@@ -1,0 +1,180 @@
+"""Similarities of two profiles that keep every item's weight, on both sides.
+
+A similarity has two prices: `micro_epsilon`, what one answered pair costs an item of weight 1 on either side, and
+`joining`, what taking part at all costs it, once. `promise` turns the sum of what was paid into a guarantee, and
+`draw` gives noisy scores for unordered pairs. Everything that reads a score afterwards is free.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from discretion.errors import InvalidDeclaration
+from discretion.guarantee import Guarantee
+from discretion.noise import Floats, Rng, discrete_laplace
+from discretion.preference import MICRO, Integers, allowance
+from discretion.social.profile import Profiles
+from discretion.social.weight import WHOLE, promise
+
+Coefficient = Literal["min", "product"]
+ENTRIES = 4_000_000  # stored entries handled at once: bounds the memory of a batch of pairs
+
+
+class Similarity(Protocol):
+    """Noisy scores of pairs, and what they cost."""
+
+    @property
+    def people(self) -> int: ...
+    @property
+    def micro_epsilon(self) -> int: ...
+    @property
+    def joining(self) -> int: ...
+    def promise(self, micro_epsilon: int) -> Guarantee | None: ...
+    def draw(self, left: Integers, right: Integers, rng: Rng) -> Floats: ...
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScalarProduct:
+    """How many items two people share, each counted by a coefficient of its two weights, plus noise.
+
+    Definition  Σ_i c(v_i^x, v_i^y) x_i y_i + discrete Laplace of scale 1/ε on the coefficient's own grid;
+                c = v^x·v^y ("product", [AGK16] section 4) or min(v^x, v^y) ("min", never smaller).
+    Guarantee   both owners: item i loses ε·c_i ≤ ε·v_i, on both sides, because c ≤ min(v^x, v^y); if item and weight
+                change together both values lie in [0, max(v_i, v_i')], so ε·max(v_i, v_i').
+    Neighbours  one item of one of the two profiles appears, disappears or changes its weight.
+    Tested by   tests/social/test_similarity.py::test_no_item_loses_more_than_its_weight_to_a_scalar_product
+
+    The noise must be drawn inside the computation that joins the two profiles: who draws it alone can remove it.
+    """
+
+    profiles: Profiles
+    micro_epsilon: int
+    coefficient: Coefficient = "min"
+    joining: int = 0
+
+    def __post_init__(self) -> None:
+        if self.micro_epsilon <= 0 or self.coefficient not in ("min", "product"):
+            raise InvalidDeclaration(
+                f"A scalar product needs an epsilon of at least one millionth and the coefficient min or product, got "
+                f"{self.micro_epsilon / MICRO:g} and {self.coefficient!r}."
+            )
+
+    @property
+    def people(self) -> int:
+        return self.profiles.people
+
+    @property
+    def whole(self) -> int:
+        """Grid steps in one fully counted item."""
+        return WHOLE if self.coefficient == "min" else WHOLE**2
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the noise, in grid steps."""
+        return Fraction(self.whole * MICRO, self.micro_epsilon)
+
+    def promise(self, micro_epsilon: int) -> Guarantee:
+        """What everybody is promised who has paid this much."""
+        return promise(micro_epsilon)
+
+    def steps(self, left: Integers, right: Integers) -> Integers:
+        """The weighted products in whole grid steps. Private until noise is added."""
+        return shared(self.profiles.weights, left, right, self.coefficient)
+
+    def draw(self, left: Integers, right: Integers, rng: Rng) -> Floats:
+        """Noisy products, in items."""
+        return np.asarray((self.steps(left, right) + discrete_laplace(self.scale, left.size, rng)) / self.whole)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cosine:
+    """A noisy scalar product divided by √(size · size), with sizes that are public or were released; never exact ones.
+
+    Dividing by the true sizes is not post-processing: an item of weight 0 would change the answer ([AGK16] section 4
+    does it; docs/errata.md).
+    """
+
+    product: ScalarProduct
+    sizes: Floats  # per person, at least 1
+    joining: int = 0
+    sizes_are_public: bool = False
+
+    @classmethod
+    def charged(cls, product: ScalarProduct, *, size_epsilon: float, rng: Rng = None) -> "Cosine":
+        """Everybody releases Σ v_i x_i + noise once; joining costs an item of weight v another size_epsilon·v."""
+        micro = int(allowance(size_epsilon))
+        if micro <= 0:
+            raise InvalidDeclaration(f"Released sizes need an epsilon of at least one millionth, got {size_epsilon!r}.")
+        noisy = product.profiles.stretched_sizes + discrete_laplace(Fraction(WHOLE * MICRO, micro), product.people, rng)
+        return cls(product=product, sizes=np.maximum(1.0, noisy / WHOLE), joining=micro)
+
+    @classmethod
+    def public(cls, product: ScalarProduct) -> "Cosine":
+        """Sizes declared public: neighbours then swap one item for another, which costs ε·max(v_i, v_j)."""
+        return cls(product=product, sizes=np.maximum(1.0, product.profiles.sizes), sizes_are_public=True)
+
+    @property
+    def people(self) -> int:
+        return self.product.people
+
+    @property
+    def micro_epsilon(self) -> int:
+        return self.product.micro_epsilon
+
+    def promise(self, micro_epsilon: int) -> Guarantee:
+        """With public sizes, swapping item i for item j costs ε·max(v_i, v_j): up to ε, whatever the weight of i."""
+        if not self.sizes_are_public:
+            return promise(micro_epsilon)
+        note = "profile sizes are public: holds for swapping items i and j, at ε·max(v_i, v_j)"
+        return promise(micro_epsilon, weighted=False, note=note)
+
+    def draw(self, left: Integers, right: Integers, rng: Rng) -> Floats:
+        """Noisy cosines; can be negative or above 1."""
+        return np.asarray(self.product.draw(left, right, rng) / np.sqrt(self.sizes[left] * self.sizes[right]))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Exact:
+    """The true similarity: a baseline for experiments that protects nobody."""
+
+    profiles: Profiles
+    measure: Literal["product", "cosine"] = "product"
+    micro_epsilon: int = 0
+    joining: int = 0
+
+    @property
+    def people(self) -> int:
+        return self.profiles.people
+
+    def promise(self, micro_epsilon: int) -> None:
+        """Nothing."""
+        return
+
+    def draw(self, left: Integers, right: Integers, rng: Rng) -> Floats:
+        """True products or cosines."""
+        common = shared(self.profiles.held, left, right, "min").astype(np.float64)
+        if self.measure == "product":
+            return common
+        sizes = np.maximum(1, self.profiles.sizes)
+        return np.asarray(common / np.sqrt(sizes[left] * sizes[right]))
+
+
+def shared(matrix: Any, left: Integers, right: Integers, coefficient: Coefficient) -> Integers:
+    """Σ_i c(matrix[left, i], matrix[right, i]) for each pair, in batches of bounded size."""
+    sizes = np.diff(matrix.indptr)
+    batch = np.cumsum(sizes[left] + sizes[right], dtype=np.int64) // ENTRIES
+    cuts = np.flatnonzero(np.diff(batch)) + 1
+    parts = [
+        _shared(matrix[a], matrix[b], coefficient)
+        for a, b in zip(np.split(left, cuts), np.split(right, cuts), strict=True)
+        if a.size
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _shared(left: sparse.csr_array, right: sparse.csr_array, coefficient: Coefficient) -> Integers:
+    both = left.minimum(right) if coefficient == "min" else left.multiply(right)
+    return np.asarray(both.sum(axis=1), dtype=np.int64)
