@@ -18,7 +18,7 @@ from discretion.preference import MICRO, Integers, Specification
 from discretion.release import Error
 from discretion.statistics import Aggregate, Measure, Statistics
 
-MOST_CANDIDATES = 100_000  # exact choice looks at every candidate
+MOST_CANDIDATES = 1_000_000  # an exact choice looks at every candidate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,8 @@ def _error(aggregate: Aggregate, specification: Specification) -> Error:
     of all: the true law of |j|, over this one, is a descending likelihood ratio, so it is stochastically smaller. Bias
     is part of it; the two cannot be told apart without the data. (Permute-and-flip is not worse by cost [MS20].)
     """
-    costs = cheapest(specification.micro, specification.heads) / (2 * MICRO)
+    enough = 120 * MICRO // np.maximum(specification.micro, 1) + 1  # beyond, the weights are below e^−60
+    costs = cheapest(specification.micro, np.minimum(specification.heads, enough)) / (2 * MICRO)
     weights = np.exp(-costs)
     weights[1:] *= 2
     squares = np.arange(len(costs), dtype=np.float64) ** 2

@@ -5,13 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from discretion.errors import Unsuitable
 from discretion.mechanisms import rank
 from discretion.mechanisms.accuracy import tuned
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import Level, best_level
 from discretion.mechanisms.linear import Linear
 from discretion.mechanisms.rank import Rank
-from discretion.preference import Specification
+from discretion.preference import MICRO, Specification
 from discretion.statistics import Aggregate
 
 
@@ -37,6 +38,8 @@ def propose(
         return rank.propose_threshold(aggregate, specification, belief, threshold=threshold)
 
     def at(t: int) -> Threshold:
+        if t > specification.epsilons[-1]:
+            raise Unsuitable(f"Nobody allows an epsilon of {t / MICRO:g}: the threshold leaves everybody out.")
         weights = np.where(specification.micro >= t, t, 0)
         divisors = [None] if aggregate.kind == "mean" else [Fraction(t)] if belief.beta is None else [Fraction(t), None]
         made = [tuned(Threshold, aggregate, specification, belief, weights, divisor=divisor) for divisor in divisors]
