@@ -12,7 +12,7 @@ from discretion.errors import InvalidDeclaration
 from discretion.guarantee import PICO, Guarantee
 from discretion.learn.estimator import PrivateEstimator
 from discretion.learn.features import Features
-from discretion.learn.moments import Moments, Whole, gaussian, gaussian_mu, ridge, spectral
+from discretion.learn.moments import FINEST, Moments, Whole, gaussian, gaussian_mu, ridge, sensitivity, spectral
 from discretion.learn.people import People
 from discretion.learn.personalize import Run, plan
 from discretion.mechanisms.weighted import saturation
@@ -129,8 +129,8 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc] 
         y = y * shortened
         if self.delta:
             return self._gaussian(x, y, owners, rng)
-        bound = (features.size + 1) / 2 + sqrt(features.size)
-        weights = self._capped(owners, 2 * _entries(features.size) * (self._times * bound) ** 2)
+        moved = sensitivity("ball", features.size, owners.protects, FINEST) / FINEST**2
+        weights = self._capped(owners, 2 * _entries(features.size) * moved**2)
         return self._whole(Whole(domain="ball", **self._declared(owners, features, weights)), x, y, owners, rng)
 
     def _gaussian(self, x: Floats, y: Floats, owners: People, rng: Rng) -> "_Fitted":
@@ -150,7 +150,13 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc] 
         mechanism = self.mechanism or "sample"
         if mechanism == "stretch":  # [AGK17]'s stretching of the values by ε/ε_max: moments shrink by its square
             weights = owners.budget**2 // int(owners.budget.max())
-            run = Run(micro_epsilon=0, inclusion=(ALWAYS,) * weights.size, charge=tuple(weights.tolist()))
+            everybody = float(owners.specification.size)
+            run = Run(
+                micro_epsilon=0,
+                inclusion=(ALWAYS,) * weights.size,
+                charge=tuple(weights.tolist()),
+                people=everybody,
+            )
         elif mechanism in ("minimum", "threshold", "sample"):
             options = {} if mechanism == "minimum" else {"threshold": self.threshold}
             (run,) = plan(owners.budget, owners.specification.heads, mechanism, **options)
@@ -189,10 +195,6 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc] 
         charge = whole.weights if run is None else run.charge
         solve = ridge if whole.domain == "ball" else spectral
         return *solve(moments), moments, owners.guarantee(charge, arithmetic="exact"), _why(charge)
-
-    @property
-    def _times(self) -> int:
-        return 2 if self.protects == "value" else 1
 
     def _capped(self, owners: People, ratio: float) -> Integers:
         """Influence min(ε, κ) of each cohort; κ solves the saturation equation for moments of variance 1 at most."""

@@ -6,7 +6,7 @@ Two domains. In the cube every |x_j| and |y| is at most 1; in the ball ‖x‖�
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd, isqrt, log, sqrt
+from math import ceil, gcd, isqrt, log, sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -47,14 +47,19 @@ def sensitivity(domain: Domain, size: int, protects: Protects, steps: int) -> in
     Cube, the polynomial's coefficients x_j², 2 x_j x_k, 2 x_j y ([ZZX+12], without their factor 2). With z = (x, y),
     ‖zzᵀ − z'z'ᵀ‖₁ ≤ ‖z − z'‖₁ ‖z + z'‖₁ ≤ (Σ max(|z_i|, |z'_i|))² ≤ (d + 1)², for |a − b| + |a + b| = 2 max(|a|, |b|)
     and by the means' inequality. For one row that comes or goes, ‖zzᵀ‖₁ less y²: d² + 2d.
-    Ball, the entries x_j x_k (j ≤ k) and x_j y: ((Σ|x_j|)² + Σ x_j²)/2 + Σ|x_j| |y| ≤ (d + 1)/2 + √d, because
-    Σ|x_j| ≤ √d; twice that for a row that changes. A person with several rows adds their average, a point of the
-    convex hull, so the bounds hold for them too.
+    Ball, the entries x_j x_k (j ≤ k) and x_j y. For a row that comes or goes, ((Σ|x_j|)² + Σ x_j²)/2 + Σ|x_j| |y| ≤
+    (d + 1)/2 + √d, because Σ|x_j| ≤ √d. For a row that changes, y = y' = 1 is the worst case (x' may change sign);
+    with p = x − x', q = x + x' the change is at most (‖p‖₁‖q‖₁ + Σ|p_j q_j|)/2 + ‖p‖₁ ≤ (d + 1)‖p‖‖q‖/2 + √d ‖p‖,
+    and ‖p‖² + ‖q‖² ≤ 4, so ‖p‖ = 2 sin φ, ‖q‖ = 2 cos φ: the maximum of (d + 1) sin 2φ + 2√d sin φ, rounded up.
+    A person with several rows adds their average, a point of the convex hull, so the bounds hold for them too.
     """
     if domain == "cube":
         return ((size + 1) ** 2 if protects == "value" else size**2 + 2 * size) * steps**2
-    once = (size + 1) * steps**2 // 2 + steps * isqrt(size * steps**2)
-    return 2 * once if protects == "value" else once
+    if protects == "presence":
+        return (size + 1) * steps**2 // 2 + steps * isqrt(size * steps**2)
+    cosine = (sqrt(size + 8 * (size + 1) ** 2) - sqrt(size)) / (4 * (size + 1))
+    most = 2 * sqrt(1 - cosine**2) * ((size + 1) * cosine + sqrt(size))
+    return ceil(most * (1 + 1e-9) * steps**2)
 
 
 def on_grid(domain: Domain, points: Floats, steps: int) -> Floats:
@@ -120,7 +125,7 @@ class Whole:
         order = np.argsort(weight, kind="stable")
         levels, starts = np.unique(weight[order], return_index=True)
         total = np.zeros((self.size + 1, self.size + 1), dtype=object)
-        for level, rows in zip(levels.tolist(), np.split(order, starts[1:]), strict=True):
+        for level, rows in zip(levels.tolist(), np.split(order, starts)[1:], strict=True):
             if level:
                 total = total + level * _gram(z[rows], self.steps)
         return total

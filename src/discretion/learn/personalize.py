@@ -35,7 +35,8 @@ class Run:
     micro_epsilon: int
     inclusion: tuple[int, ...]  # coin threshold of each cohort: ALWAYS, never (0), or in between
     charge: tuple[int, ...]  # micro-ε each cohort pays
-    weight: float = 1.0
+    people: float  # how many it is expected to have, from the register
+    weight: float = 1.0  # in the ensemble
 
 
 def personalize(
@@ -71,8 +72,8 @@ def personalize(
         raise Unsuitable(f"There is too little epsilon to divide it by {steps}: use fewer rows_per_person.")
     bounded = owners.bounded(rows_per_person, rng)
 
-    def one(rows_kept: Any, micro_epsilon: int) -> Any:
-        return algorithm(rows_kept, micro_epsilon // steps / MICRO)
+    def one(rows_kept: Any, run: Run) -> Any:
+        return algorithm(rows_kept, run.micro_epsilon // steps / MICRO)
 
     output = execute(one, data, owners, runs, ensemble, rng, within=bounded)
     charged = np.sum([run.charge for run in runs], axis=0)
@@ -87,7 +88,7 @@ def personalize(
 
 
 def execute(
-    algorithm: Callable[[Any, int], Any],
+    algorithm: Callable[[Any, Run], Any],
     data: Any,
     owners: People,
     runs: tuple[Run, ...],
@@ -100,7 +101,7 @@ def execute(
     for run in runs:
         kept = owners.kept(run.inclusion, rng)
         kept = kept if within is None else np.intersect1d(kept, within, assume_unique=True)
-        outputs.append(algorithm(_rows(data, kept), run.micro_epsilon))
+        outputs.append(algorithm(_rows(data, kept), run))
     return combine(outputs, [run.weight for run in runs], ensemble)
 
 
@@ -137,6 +138,7 @@ def threshold(
             micro_epsilon=t,
             inclusion=tuple(ALWAYS if stay else 0 for stay in stays),
             charge=tuple(t if stay else 0 for stay in stays),
+            people=float(stays @ heads),
         ),
     )
 
@@ -159,6 +161,7 @@ def sample(
             micro_epsilon=t,
             inclusion=tuple(noise.inclusion_threshold(int(level), t) for level in budget),
             charge=tuple(min(int(level), t) for level in budget),
+            people=float(rates(t) @ heads),
         ),
     )
 

@@ -1,0 +1,55 @@
+"""Combining outputs is arithmetic on what is already released."""
+
+import numpy as np
+import pytest
+
+from discretion.errors import InvalidDeclaration
+from discretion.learn.ensemble import Committee, combine
+
+
+class Constant:
+    """A fitted classifier that says the same of everything."""
+
+    classes_ = np.array(["no", "yes"])
+
+    def __init__(self, probability):
+        self.probability = probability
+
+    def predict_proba(self, X):
+        return np.tile([1 - self.probability, self.probability], (len(X), 1))
+
+
+def test_one_output_stays_what_it_is():
+    model = object()
+    assert model is combine([model], [0.0], "average")
+
+
+def test_an_average_is_weighted_and_keeps_the_shape():
+    assert 2.5 == combine([1.0, 3.0], [1.0, 3.0], "average")
+    assert [2.5, 0.75] == combine([[1.0, 0.0], [3.0, 1.0]], [1.0, 3.0], "average").tolist()
+
+
+def test_a_vote_is_weighted_and_ties_go_to_the_first_label():
+    votes = [["a", "a", "b"], ["b", "b", "b"], ["a", "b", "a"]]
+    assert ["a", "b", "b"] == combine(votes, [1, 1, 1], "vote").tolist()
+    assert ["b", "b", "b"] == combine(votes, [1, 5, 1], "vote").tolist()
+    assert ["a"] == combine([["b"], ["a"]], [1, 1], "vote").tolist()
+
+
+def test_models_average_their_scores_rather_than_vote():
+    committee = combine([Constant(0.4), Constant(0.4), Constant(0.9)], [1, 1, 1], "models")
+    assert isinstance(committee, Committee)
+    assert np.allclose(0.5667, committee.predict_proba([0])[0, 1], atol=1e-4)
+    assert ["yes"] == committee.predict([0]).tolist()  # two of three would have voted no
+
+
+def test_a_function_may_be_the_rule():
+    assert [(1, 0.25), (2, 0.75)] == combine([1, 2], [1, 3], lambda out, w: list(zip(out, w.tolist(), strict=True)))
+
+
+def test_unknown_rules_and_useless_weights_are_refused():
+    with pytest.raises(InvalidDeclaration, match="ensemble"):
+        combine([1, 2], [1, 1], "median")
+    for weights in ([0, 0], [-1, 2], [np.nan, 1]):
+        with pytest.raises(InvalidDeclaration, match="utility"):
+            combine([1, 2], weights, "average")
