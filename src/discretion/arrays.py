@@ -31,6 +31,7 @@ from discretion.release import Release
 from discretion.statistics import Aggregate, Measure, Statistics
 
 STEPS = {
+    "quantile": 1_000,
     "sum": 1_000_000,
     "mean": 1_000_000,
     "variance": 10_000,
@@ -89,6 +90,58 @@ def variance(
     """The population variance of values, each clamped to `bounds`; `required` as for `mean`."""
     column = numbers(values).filled() if required else numbers(values)
     return _answer("variance", _gridded("variance", column, bounds, grid), column, epsilon, **choices)
+
+
+def median(values: Any, **choices: Any) -> Release:
+    """The lower median of values, each clamped to `bounds`; see `quantile`."""
+    return _quantile("median", values, Fraction(1, 2), **choices)
+
+
+def quantile(values: Any, q: float, **choices: Any) -> Release:
+    """The value of rank ⌈q·n⌉ among the n people who have one, each clamped to `bounds`.
+
+    Candidates are the points of a grid, 1,000 steps from bound to bound or `grid` apart. The error is in ranks: a
+    share of the people. `required` as for `mean`.
+    """
+    if not 0 <= q <= 1:
+        raise InvalidDeclaration(f"q must be from 0 (the minimum) to 1 (the maximum), got {q!r}.")
+    return _quantile("quantile", values, Fraction(q).limit_denominator(1_000), **choices)
+
+
+def minimum(values: Any, **choices: Any) -> Release:
+    """The smallest value, each clamped to `bounds`; it aims a little inside, where people are."""
+    return _quantile("min", values, Fraction(0), **choices)
+
+
+def maximum(values: Any, **choices: Any) -> Release:
+    """The largest value, each clamped to `bounds`; it aims a little inside, where people are."""
+    return _quantile("max", values, Fraction(1), **choices)
+
+
+def mode(values: Any, *, categories: Sequence[Any], epsilon: Any, **choices: Any) -> Release:
+    """The most frequent of `categories`, which must be known beforehand; other values are not counted."""
+    if len(set(categories)) != len(categories) or not len(categories):
+        raise InvalidDeclaration("categories must be one or more different values.")
+    found = categories_of(values, categories)
+    column = replace(found, values=found.group, group=np.zeros_like(found.group))
+    shape = Aggregate(kind="mode", protects="value", upper=len(categories) - 1)
+    release = _answer("mode", shape, column, epsilon, **choices)
+    return replace(release, columns={"mode": tuple(categories[int(pick)] for pick in release.columns["mode"])})
+
+
+def _quantile(
+    name: str,
+    values: Any,
+    rank: Fraction,
+    *,
+    epsilon: Any,
+    bounds: tuple[float, float],
+    grid: float | None = None,
+    required: bool = False,
+    **choices: Any,
+) -> Release:
+    column = numbers(values).filled() if required else numbers(values)
+    return _answer(name, _gridded("quantile", column, bounds, grid, rank), column, epsilon, **choices)
 
 
 def _answer(
@@ -155,13 +208,15 @@ def _sums(values: Integers, cell: Integers, size: int) -> Any:
     return parts[0] + parts[1] * 2**16 + parts[2] * 2**32
 
 
-def _gridded(kind: Any, column: Column, bounds: tuple[float, float], grid: float | None) -> Aggregate:
+def _gridded(
+    kind: Any, column: Column, bounds: tuple[float, float], grid: float | None, rank: Fraction | None = None
+) -> Aggregate:
     """The shape of a question about clamped numbers: bounds and step become whole numbers of steps."""
     low, high = _bounds(bounds)
     largest = max(high - low, abs(low), abs(high)) if kind == "sum" else high - low
     if grid is not None and not 0 < grid < float("inf"):
         raise InvalidDeclaration(f"grid must be a step above 0, got {grid!r}.")
-    step = Fraction(str(grid)) if grid is not None else _step(largest, STEPS[kind], column.whole)
+    step = Fraction(str(grid)) if grid is not None else _step(kind, largest, column.whole)
     origin = Fraction(0) if kind == "sum" else low  # a missing value must add 0 to a sum
     return Aggregate(
         kind=kind,
@@ -171,13 +226,17 @@ def _gridded(kind: Any, column: Column, bounds: tuple[float, float], grid: float
         origin=origin,
         step=step,
         complete=not column.nullable,
+        rank=rank,
     )
 
 
-def _step(width: Fraction, steps: int, whole: bool) -> Fraction:
+def _step(kind: str, width: Fraction, whole: bool) -> Fraction:
     """A power of ten that gives about so many steps; 1 for whole numbers where that suffices."""
+    steps = STEPS[kind]
     if whole and width <= steps:
         return Fraction(1)
+    if kind == "quantile":
+        return width / steps
     step = Fraction(1)
     while width / step > 2 * steps:
         step *= 10

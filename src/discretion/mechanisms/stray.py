@@ -64,16 +64,16 @@ def by_weight(aggregate: Aggregate, specification: Specification, influence: Int
     return Stray(scale * log(candidates(aggregate)) / total, sqrt(2) * scale / total)
 
 
-def tilt(specification: Specification, weights: Floats) -> float:
+def tilt(specification: Specification, weights: Floats | Integers) -> float:
     """τ = Σ|w − 1/n|/2: the most that weighing people unequally can move a share."""
     heads = specification.heads
     shares = heads * weights / float(heads @ weights)
     return float(np.abs(shares - heads / heads.sum()).sum()) / 2
 
 
-def scatter(specification: Specification, weights: Floats) -> float:
+def scatter(specification: Specification, weights: Floats | Integers) -> float:
     """Variance of a weighted share, over that of one person, when preferences fall on people at random."""
-    heads = specification.heads
+    heads, weights = specification.heads, weights / weights.max()
     return max(float(heads @ weights**2) / float(heads @ weights) ** 2 - 1 / float(heads.sum()), 0.0)
 
 
@@ -87,7 +87,7 @@ def rank_error(
     aggregate: Aggregate,
     specification: Specification,
     belief: Belief,
-    weights: Floats,
+    weights: Floats | Integers,
     stray: Stray,
     *,
     coins: float = 0.0,

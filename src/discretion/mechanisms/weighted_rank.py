@@ -124,25 +124,32 @@ def propose(
     kappa = _cap(aggregate, specification, belief) if cap is None else max(1, int(cap * MICRO))
     influence = capped(specification, kappa)
     stray = by_weight(aggregate, specification, influence, float(spread(aggregate)))
-    margin = 0
-    if aggregate.rank in (0, 1):  # with 95% the answer is not beyond the extreme, whatever the data
-        margin = ceil(spread(aggregate) * MICRO * log(20 * candidates(aggregate)))
-        reached = float(specification.heads @ influence) * aggregate.rows_per_person / aggregate.groups
-        stray = Stray(stray.pull + margin / reached, stray.noise)
+    margin = _margin(aggregate)
+    stray = Stray(stray.pull + margin / _weight(aggregate, specification, influence), stray.noise)
     return WeightedRank(
         aggregate=aggregate,
         specification=specification,
         influence=tuple(influence.tolist()),
         margin=margin,
-        error=rank_error(aggregate, specification, belief, influence.astype(float), stray),
+        error=rank_error(aggregate, specification, belief, influence, stray),
         rule=rule or default_rule(aggregate),
     )
+
+
+def _margin(aggregate: Aggregate) -> int:
+    """How far inside an extreme to aim so that 95% of answers are not beyond it, whatever the data, in micro-ε."""
+    return ceil(spread(aggregate) * MICRO * log(20 * candidates(aggregate))) if aggregate.rank in (0, 1) else 0
+
+
+def _weight(aggregate: Aggregate, specification: Specification, influence: Integers) -> float:
+    """The influence in one group, if people are spread evenly over the groups, in micro-ε."""
+    return float(specification.heads @ influence) * aggregate.rows_per_person / aggregate.groups
 
 
 def _cap(aggregate: Aggregate, specification: Specification, belief: Belief) -> int:
     """κ: the saturation point where preferences are unrelated to values, else the best level (or that point).
 
-    The pull of many candidates is left out: it grows with 1/W as the noise does, and only bad data attains it.
+    The pull of many candidates is left out: it shrinks with 1/W as the noise does, and only bad data attains it.
     """
     variance = max(float(aggregate.rank * (1 - aggregate.rank)), 1e-9) if aggregate.rank is not None else 1.0
     noise_at_one = 2 * float(spread(aggregate)) ** 2 * aggregate.groups / aggregate.rows_per_person**2
@@ -152,9 +159,12 @@ def _cap(aggregate: Aggregate, specification: Specification, belief: Belief) -> 
     believed = 1.0 if belief.beta is None else belief.beta
 
     def loss(cap: int) -> float:
-        influence = capped(specification, cap).astype(float)
-        drawn = by_weight(aggregate, specification, capped(specification, cap), float(spread(aggregate))).noise
+        influence = capped(specification, cap)
+        drawn = by_weight(aggregate, specification, influence, float(spread(aggregate))).noise
+        biased = believed * tilt(specification, influence) + _margin(aggregate) / _weight(
+            aggregate, specification, influence
+        )
         random = 0.0 if belief.beta is None else variance * scatter(specification, influence) * aggregate.groups
-        return (believed * tilt(specification, influence)) ** 2 + drawn**2 + random
+        return biased**2 + drawn**2 + random
 
     return min([*(level for level in specification.epsilons if level > 0), saturated], key=loss)

@@ -1,0 +1,86 @@
+"""Medians, quantiles, extremes and modes of arrays: the same flow, errors in ranks."""
+
+import numpy as np
+import pytest
+
+import discretion as dn
+from discretion import noise
+from discretion.errors import InvalidDeclaration, Unsuitable
+
+PEOPLE = 2_000
+RNG = noise.simulation(5)
+EPSILON = np.round(RNG.uniform(0.05, 1, PEOPLE), 2)
+INCOME = np.exp(10.3 + 0.6 * RNG.standard_normal(PEOPLE))
+BOUNDS = (0, 200_000)
+
+
+def share_below(answer):
+    return float(np.mean(answer > INCOME))
+
+
+@pytest.mark.parametrize("protects", ["value", "presence"])
+@pytest.mark.parametrize("assume", [None, "independent", 0.1])
+def test_a_median_has_about_half_of_the_people_below(protects, assume):
+    release = dn.median(
+        INCOME, epsilon=EPSILON, bounds=BOUNDS, assume=assume, protects=protects, rng=noise.simulation(1)
+    )
+    low, high = release.interval(0.95)
+    assert low <= share_below(release.value) <= high
+    assert "rank" == release.error.unit
+    assert release.simulated
+    assert release.guarantee.protects == protects
+
+
+@pytest.mark.parametrize("mechanism", ["minimum", "threshold", "sample", "exponential", "weighted_rank"])
+def test_every_mechanism_for_ranks_can_be_asked_for_by_name(mechanism):
+    release = dn.quantile(INCOME, 0.75, epsilon=EPSILON, bounds=BOUNDS, mechanism=mechanism, rng=noise.simulation(2))
+    assert mechanism == release.mechanism
+    low, high = release.interval(0.95)
+    assert low <= share_below(release.value) <= high
+
+
+def test_the_planner_prefers_weighted_ranks_when_preferences_are_unrelated_to_values():
+    release = dn.median(INCOME, epsilon=EPSILON, bounds=BOUNDS, assume="independent")
+    assert "weighted_rank" == release.mechanism
+    assert "exponential" in release.explain()
+    assert "not suitable" in release.explain()
+
+
+def test_extremes_lie_inside_the_data():
+    choices = {"epsilon": EPSILON, "bounds": (0, 10_000_000), "assume": "independent", "rng": noise.simulation(3)}
+    assert np.quantile(INCOME, 0.9) < dn.max(INCOME, **choices).value <= 1.02 * INCOME.max()
+    assert 0 <= dn.min(INCOME, **choices).value < np.quantile(INCOME, 0.1) + 10_000
+
+
+def test_the_mode_is_one_of_the_categories():
+    letters = RNG.choice(list("abc"), PEOPLE, p=[0.5, 0.3, 0.2])
+    release = dn.mode(letters, categories=["c", "b", "a"], epsilon=EPSILON, rng=noise.simulation(4))
+    assert "a" == release.value
+    assert (0.0, pytest.approx(release.error.half_width())) == release.interval()
+    assert "mode = a" in repr(release)
+
+
+def test_missing_values_are_left_out():
+    holes = np.where(np.arange(PEOPLE) % 2 == 0, np.nan, INCOME)
+    release = dn.median(holes, epsilon=EPSILON, bounds=BOUNDS, assume="independent", rng=noise.simulation(6))
+    assert 0.4 < share_below(release.value) < 0.6
+
+
+def test_a_median_of_whole_numbers_is_one_of_them():
+    ages = RNG.integers(0, 100, PEOPLE)
+    release = dn.median(ages, epsilon=EPSILON, bounds=(0, 120), rng=noise.simulation(7))
+    assert release.value == int(release.value)
+
+
+def test_a_grid_is_kept():
+    release = dn.median(INCOME, epsilon=EPSILON, bounds=BOUNDS, grid=2_500, rng=noise.simulation(8))
+    assert 0 == release.value % 2_500
+
+
+def test_what_cannot_be_asked_is_refused():
+    with pytest.raises(InvalidDeclaration, match="q must be from 0"):
+        dn.quantile(INCOME, 1.5, epsilon=EPSILON, bounds=BOUNDS)
+    with pytest.raises(InvalidDeclaration, match="different values"):
+        dn.mode(["a"], categories=["a", "a"], epsilon=[1.0])
+    with pytest.raises(Unsuitable, match="does not answer a quantile"):
+        dn.median(INCOME, epsilon=EPSILON, bounds=BOUNDS, mechanism="stretch")
