@@ -11,6 +11,7 @@ extremes are therefore at breakpoints, coordinate by coordinate, and looking the
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, product
 from math import inf
 from typing import Any
@@ -36,11 +37,11 @@ class Universe:
     epsilons: tuple[float, ...]
     states: tuple[State, ...]
 
-    @property
+    @cached_property
     def specification(self) -> Specification:
         return Specification.assign(self.epsilons)[0]
 
-    @property
+    @cached_property
     def cohort(self) -> np.ndarray:
         return Specification.assign(self.epsilons)[1]
 
@@ -77,15 +78,19 @@ def loss(one: Law, other: Law) -> float:
     if isinstance(one, Shifts) and isinstance(other, Shifts):
         if one.scales != other.scales:  # the ratio is unbounded in the tails
             return inf
+        if len(one.weights) == len(other.weights) == 1:  # one shift, attained beyond both centres
+            return float((np.abs(one.centres - other.centres) / np.maximum(one.scales, 1e-200)).sum())
         both = np.vstack([one.centres, other.centres])
         points = np.array(list(product(*(np.unique(both[:, d]) for d in range(both.shape[1])))))
-        return float(np.max(np.abs(_log_density(one, points) - _log_density(other, points))))
+        p, q = _log_density(one, points), _log_density(other, points)
+        possible = (p > -inf) | (q > -inf)
+        return float(np.max(np.abs(p[possible] - q[possible])))
     return inf
 
 
 def _log_density(law: Shifts, points: np.ndarray) -> np.ndarray:
     used = law.weights > 0
-    distance = np.abs(points[:, None, :] - law.centres[None, used, :]) / np.maximum(law.scales, 1e-300)
+    distance = np.abs(points[:, None, :] - law.centres[None, used, :]) / np.maximum(law.scales, 1e-200)
     return np.asarray(logsumexp(np.log(law.weights[used]) - distance.sum(axis=2), axis=1))
 
 
