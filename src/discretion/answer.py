@@ -1,0 +1,171 @@
+"""One question, start to end: parse → choose → charge → compute → release."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+
+import pyarrow as pa
+from sqlglot import exp
+
+from discretion.engines import Cohorts, Engine, Rows
+from discretion.enrolment import Enrolment
+from discretion.errors import PlanOutdated
+from discretion.flank import flanked, interval_errors, weights
+from discretion.ledger import Ledger, Offer
+from discretion.mechanisms.belief import Assume, Belief
+from discretion.noise import Floats, Rng
+from discretion.plan import Plan, choose
+from discretion.query import Query, parse
+from discretion.release import Error, Release
+from discretion.statistics import Statistics
+from discretion.uncertainty import propagate
+
+ATTEMPTS = 20  # plans made anew when somebody else's charge or change came first
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What an analyst asks, and how."""
+
+    sql: str
+    share: float = 0.1  # of each person's allowance, at most
+    mechanism: str = "auto"
+    assume: Assume = None
+    expect: tuple[float, float] | None = None
+    with_interval: bool = False  # quantiles: spend a third on an interval in value units
+    partial: bool = False  # let people who cannot pay the share pay what they have left
+    analyst: str = ""
+
+
+def answer(question: Question, *, engine: Engine, ledger: Ledger) -> Release:
+    """Answer `question` so that each person gets the privacy they chose."""
+    query = parse(question.sql, {table.name: table for table in ledger.tables()})
+    identity = _identify(question, query, engine, ledger)
+    if (stored := ledger.answered(identity)) is not None:
+        return Release.from_json(stored)  # the same question on the same data: nothing new is told
+    plan, entry = _charge(question, query, identity, ledger)  # durable before any row is read
+    statistics = engine.compute(plan.request)  # the only line that reads rows
+    release = conclude(query, plan, statistics, entry=entry)
+    ledger.deliver(entry, release.to_json())
+    return release
+
+
+def explain(question: Question, *, ledger: Ledger) -> Plan:
+    """The plan that `answer` would charge: who would pay what, for which accuracy. It sees no data."""
+    query = parse(question.sql, {table.name: table for table in ledger.tables()})
+    return _propose(question, query, ledger)[1]
+
+
+def conclude(
+    query: Query, plan: Plan, statistics: Sequence[Statistics], *, entry: str = "", rng: Rng = None
+) -> Release:
+    """Draw the noise, then compute the answer and its error from what was released."""
+    released = [choice.mechanism.release(found, rng) for choice, found in zip(plan.choices, statistics, strict=True)]
+    errors = interval_errors(query, released, [choice.mechanism.error for choice in plan.choices])
+    shown = query.shown(released)
+    columns = query.evaluate(released)
+    return Release(
+        columns={name: tuple(values[group] for group in shown) for name, values in columns.items()},
+        errors=_errors(query, released, errors, shown),
+        mechanism=" + ".join(dict.fromkeys(choice.chosen.name for choice in plan.choices)),
+        guarantee=plan.guarantee,
+        simulated=rng is not None,
+        entry=entry,
+        explanation=str(plan),
+    )
+
+
+def rows(query: Query, offer: Offer, ledger: Ledger) -> Rows:
+    """Which rows are asked about, and which cohort of the offer each person is in."""
+    register = ledger.register(query.table.register)
+    enrolment = Enrolment.from_json(register.source)
+    places = offer.enrolled_position
+    cohorts = Cohorts(
+        count=len(offer.specification.epsilons),
+        levels={found: places[micro] for found, micro in enrolment.worth if micro in places},
+        changes=_changes(offer, ledger),
+        **({} if query.table.protects == "value" else _apart(enrolment)),
+    )
+    return Rows(query=query, cohorts=cohorts)
+
+
+def _apart(enrolment: Enrolment) -> dict[str, str]:
+    """Where to look up preferences that are not in the table itself."""
+    return {"register": enrolment.source, "person": enrolment.person, "epsilon": enrolment.epsilon}
+
+
+def _changes(offer: Offer, ledger: Ledger) -> pa.Table | None:
+    changes = ledger.changes(offer.register, at=offer.members)
+    if not changes.num_rows:
+        return None
+    places = [offer.position.get(cohort, -1) for cohort in changes["cohort"].to_pylist()]
+    return pa.table({"person": changes["person"], "cohort": pa.array(places, pa.int64())})
+
+
+def _propose(question: Question, query: Query, ledger: Ledger) -> tuple[Offer, Plan]:
+    belief = Belief(assume=question.assume, expect=question.expect)
+    parts = weights(query) if question.with_interval else (1,) * len(query.asked)
+    offer = ledger.offer(query.table.register, share=question.share, parts=sum(parts), partial=question.partial)
+    asked = flanked(query, offer.specification, belief, question.mechanism) if question.with_interval else query
+    plan = choose(
+        asked.aggregates,
+        offer.specification,
+        belief,
+        mechanism=question.mechanism,
+        source=rows(asked, offer, ledger),
+        weights=parts,
+        labels=[one.text for one in asked.asked],
+    )
+    return offer, plan
+
+
+def _charge(question: Question, query: Query, identity: str, ledger: Ledger) -> tuple[Plan, str]:
+    """Plan and pay; plan again if somebody paid or changed their mind in between."""
+    for attempt in range(ATTEMPTS):
+        offer, plan = _propose(question, query, ledger)
+        try:
+            entry = ledger.charge(
+                offer,
+                plan.guarantee,
+                table=query.table.name,
+                analyst=question.analyst,
+                memo=question.sql,
+                plan=str(plan),
+                question=identity,
+            )
+        except PlanOutdated:
+            if attempt == ATTEMPTS - 1:
+                raise
+        else:
+            break
+    return plan, entry
+
+
+def _identify(question: Question, query: Query, engine: Engine, ledger: Ledger) -> str:
+    """One text for the same question on the same data; refuses a register whose source has changed."""
+    register = ledger.register(query.table.register)
+    source = Enrolment.from_json(register.source).source
+    register.verify(engine.fingerprint(source))
+    found = register.fingerprint if query.table.source == source else engine.fingerprint(query.table.source)
+    asked = {**asdict(question), "sql": query.text, "analyst": ""}
+    return sha256(json.dumps([asked, query.table.to_json(), found], sort_keys=True).encode()).hexdigest()
+
+
+def _errors(
+    query: Query, released: Sequence[Floats], errors: Sequence[Sequence[Error]], shown: Sequence[int]
+) -> dict[str, tuple[Error, ...]]:
+    """For every answered column, the error in every group shown."""
+    environments = {
+        group: dict(zip((key.name for key in query.keys), query.groups[group], strict=True))
+        | {str(number): float(values[group]) for number, values in enumerate(released)}
+        for group in shown
+    }
+    return {
+        column.name: tuple(
+            propagate(column.expression, environments[group], [by_group[group] for by_group in errors])
+            for group in shown
+        )
+        for column in query.columns
+        if column.expression.find(exp.Placeholder)
+    }

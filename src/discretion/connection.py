@@ -1,0 +1,239 @@
+"""Connection: a ledger and an engine, for stewards who protect tables and analysts who ask about them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from discretion import answer as flow
+from discretion.answer import Question
+from discretion.audit import LedgerAudit, audit_ledger
+from discretion.declaration import declare
+from discretion.engines import Engine
+from discretion.enrolment import Enrolment
+from discretion.errors import InvalidDeclaration
+from discretion.ledger import Ledger, Receipt
+from discretion.listing import Listing
+from discretion.mechanisms.belief import Assume
+from discretion.plan import Plan
+from discretion.release import Release
+from discretion.table import Table
+
+ENGINES = ("duckdb", "spark")
+
+
+def connect(ledger: str | Path, *, engine: str = "duckdb", analyst: str = "", create: bool = True) -> "Connection":
+    """Open the ledger at a path or PostgreSQL URL; a path that does not exist becomes a new ledger."""
+    if engine not in ENGINES:
+        raise InvalidDeclaration(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {engine!r}.")
+    # An engine is loaded when it is chosen: discretion itself needs none of them to be installed.
+    opened: Engine = import_module(f"discretion.engines.{engine}").connect()
+    return Connection(str(ledger), opened, analyst=analyst, create=create)
+
+
+class Connection:
+    """Protected tables, and the ledger that pays for every answer about them."""
+
+    def __init__(self, place: str, engine: Engine, *, analyst: str = "", create: bool = True) -> None:
+        self._place_of_ledger, self._ledger = place, Ledger(place, create=create)
+        self._engine, self._analyst = engine, analyst
+
+    def close(self) -> None:
+        """Close the ledger; whatever was charged is on disk."""
+        self._ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Stewards -------------------------------------------------------------------------------------------------------
+
+    def register(self, name: str, source: Any, *, person: str, epsilon: str, **choices: Any) -> Listing:
+        """Enrol people with the preferences they chose: columns `person` and `epsilon` of a file, table or data frame.
+
+        levels   names for preferences, e.g. {"strict": 0.1, "open": 1.0}
+        menu     levels that every preference is rounded down to
+        default  for people who stated none; otherwise they get the strictest level offered
+        """
+        place = self._place(name, source)
+        columns = self._engine.schema(place)
+        if unknown := sorted({person, epsilon} - set(columns)):
+            raise InvalidDeclaration(
+                f"Register {name!r} has no column {', '.join(map(repr, unknown))}; it has "
+                f"{', '.join(map(repr, columns))}."
+            )
+        self._enrol(name, Enrolment(source=place, person=person, epsilon=epsilon, **choices))
+        return self.balance(name)
+
+    def protect(
+        self,
+        name: str,
+        source: Any,
+        *,
+        person: str = "",
+        epsilon: str = "",
+        register: str = "",
+        levels: Mapping[str, float] | None = None,
+        menu: Sequence[float] = (),
+        default: float | str | None = None,
+        **declared: Any,
+    ) -> Table:
+        """Let analysts ask about a table. What is declared here, and who chose what, becomes public.
+
+        With `epsilon`, a column of the table itself, the table is its own register (see `register` for levels, menu
+        and default): who is in it is public, their values are protected. With `register`, preferences come from
+        people enrolled before, and being in the table at all is protected.
+
+        bounds           {column: (low, high)}: values are clamped to it; needed for sums, averages, quantiles
+        grid             {column: step} between candidate answers
+        keys             {column: [values]}: every value GROUP BY shows
+        rows_per_person  the most rows of one person that count; more are left out at random
+        required         columns declared never NULL
+        lookups          {name: Lookup} of unprotected tables that may be joined
+        policy           what the steward allows: see Policy
+        """
+        place = self._place(name, source)
+        columns = self._engine.schema(place)
+        known = [one.name for one in self._ledger.registers()]
+        table = declare(name, place, columns, known, person=person, epsilon=epsilon, register=register, **declared)
+        if not register:
+            choices = Enrolment(
+                source=place, person=person, epsilon=epsilon, levels=levels or {}, menu=tuple(menu), default=default
+            )
+            self._enrol(name, choices)
+        if table not in self._ledger.tables():
+            self._ledger.declare(table)
+        return table
+
+    def refresh(self, name: str, source: Any = None) -> str:
+        """Accept that the source of a register (or of a table that is its own) changed, or moved to `source`.
+
+        Every difference becomes an individual change; nobody gets back what is spent. Returns the ledger's entry, ""
+        if nothing changed.
+        """
+        table = next((one for one in self._ledger.tables() if one.name == name), None)
+        if table is not None and (source is not None or table.columns != self._engine.schema(table.source)):
+            self._redeclare(table, source)
+        if table is not None and table.register != name:
+            return ""
+        register = self._ledger.register(name)
+        known = Enrolment.from_json(register.source)
+        place = known.source if source is None else self._place(name, source)
+        return self._renew(name, known.at(place))
+
+    def prefer(self, person: Any, epsilon: float, *, register: str = "") -> str:
+        """Somebody chooses anew, at any time; 0 withdraws. What is spent stays spent. Returns the ledger's entry."""
+        return self._ledger.prefer(self._one_register(register), person, epsilon)
+
+    def audit(self, *, head: str = "") -> LedgerAudit:
+        """Add every balance up again from the entries and check their seals; `head` is one printed earlier."""
+        return audit_ledger(self._place_of_ledger, head=head or None)
+
+    # Analysts -------------------------------------------------------------------------------------------------------
+
+    def sql(
+        self,
+        sql: str,
+        *,
+        share: float = 0.1,
+        mechanism: str = "auto",
+        assume: Assume = None,
+        expect: tuple[float, float] | None = None,
+        with_interval: bool = False,
+        partial: bool = False,
+    ) -> Release:
+        """Answer a question about one protected table; charged before a row is read.
+
+        share          the most of each person's own allowance that this may use
+        mechanism      "auto" (the smallest predicted error) or a name
+        assume         None: nothing about the data; "independent": preferences are unrelated to values; or between
+        expect         (low, high): every level's fraction or mean is believed to lie there
+        with_interval  spend a third of a quantile's share on its interval in value units
+        partial        let people who cannot pay their share pay what they have left, instead of refusing
+        """
+        return flow.answer(
+            Question(
+                sql=sql,
+                share=share,
+                mechanism=mechanism,
+                assume=assume,
+                expect=expect,
+                with_interval=with_interval,
+                partial=partial,
+                analyst=self._analyst,
+            ),
+            engine=self._engine,
+            ledger=self._ledger,
+        )
+
+    def explain(self, sql: str, **how: Any) -> Plan:
+        """What `sql` would cost whom and how good the answer would be, with the same options. Free; sees no data."""
+        return flow.explain(Question(sql=sql, **how), ledger=self._ledger)
+
+    # Everybody ------------------------------------------------------------------------------------------------------
+
+    def balance(self, register: str = "") -> Listing:
+        """What each level has spent and has left, in one register or in all."""
+        names = [register] if register else [one.name for one in self._ledger.registers()]
+        return Listing.joined("register", {name: self._ledger.balance(name) for name in names})
+
+    def receipt(self, person: Any, *, register: str = "") -> Receipt:
+        """What one person was promised, what was spent of it, and on what; it does not depend on the data."""
+        return self._ledger.receipt(self._one_register(register), person)
+
+    def history(self) -> Listing:
+        """Every entry of the ledger, in order."""
+        return Listing(self._ledger.history())
+
+    def tables(self) -> tuple[Table, ...]:
+        """Every protected table as it was declared: all of it is public."""
+        return self._ledger.tables()
+
+    def head(self) -> str:
+        """The end of the ledger's chain: keep it elsewhere, and the audit will notice an older copy."""
+        return self._ledger.head()
+
+    # ----------------------------------------------------------------------------------------------------------------
+
+    def _place(self, name: str, source: Any) -> str:
+        """Where the rows are, in the engine's words; files by their full path, wherever one asks from."""
+        if isinstance(source, str | Path):
+            return str(Path(source).resolve()) if Path(source).exists() else str(source)
+        return self._engine.attach(name, source)
+
+    def _enrol(self, name: str, choices: Enrolment) -> None:
+        known = next((one for one in self._ledger.registers() if one.name == name), None)
+        if known is not None and known.fingerprint == self._engine.fingerprint(choices.source):
+            self._renew(name, Enrolment.from_json(known.source).at(choices.source))  # the same people, maybe elsewhere
+            return
+        choices, people = choices.appraise(self._engine.people(choices.source, choices.person, choices.epsilon))
+        self._ledger.enroll(
+            name,
+            people,
+            source=choices.to_json(),
+            fingerprint=self._engine.fingerprint(choices.source),
+            menu=choices.offered,
+        )
+
+    def _renew(self, name: str, choices: Enrolment) -> str:
+        _, people = choices.appraise(self._engine.people(choices.source, choices.person, choices.epsilon))
+        fingerprint = self._engine.fingerprint(choices.source)
+        return self._ledger.refresh(name, people, fingerprint=fingerprint, source=choices.to_json())
+
+    def _redeclare(self, table: Table, source: Any) -> None:
+        place = table.source if source is None else self._place(table.name, source)
+        self._ledger.declare(replace(table, source=place, columns=dict(self._engine.schema(place))))
+
+    def _one_register(self, name: str) -> str:
+        names = [one.name for one in self._ledger.registers()]
+        if name or len(names) == 1:
+            return name or names[0]
+        raise InvalidDeclaration(
+            f"Say which register is meant with register=: the ledger holds {', '.join(map(repr, names)) or 'none'}."
+        )

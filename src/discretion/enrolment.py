@@ -1,0 +1,113 @@
+"""Enrolment: how the preferences found in a source become allowances."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from math import inf, isnan, nan
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from discretion.errors import InvalidPreference
+from discretion.preference import Integers, Preference, allowance, round_down
+
+MOST_LEVELS = 1_000  # more would only slow every question down; a menu makes them few
+
+
+@dataclass(frozen=True, kw_only=True)
+class Enrolment:
+    """Where a register comes from, and what each preference found there is worth.
+
+    A preference is a number, or a name of `levels`. Somebody without one gets `default`, or else the strictest level
+    offered. With a `menu`, everybody is rounded down to it.
+    """
+
+    source: str
+    person: str  # the columns
+    epsilon: str
+    levels: Mapping[str, float] = field(default_factory=dict)
+    menu: tuple[float, ...] = ()
+    default: float | str | None = None
+    worth: tuple[tuple[Any, int], ...] = ()  # (a preference as found when enrolled, micro-ε)
+
+    def __post_init__(self) -> None:
+        for name, epsilon in {**self.levels, **{f"{e:g}": e for e in self.menu}}.items():
+            Preference(name=name, epsilon=epsilon)
+        if isinstance(self.default, str) and self.default not in self.levels:
+            raise InvalidPreference(
+                f"The default must be a number or one of the levels {', '.join(map(repr, self.levels)) or '(none)'}, "
+                f"got {self.default!r}."
+            )
+
+    def appraise(self, people: pa.Table) -> tuple["Enrolment", pa.Table]:
+        """What everybody's preference is worth: the enrolment that remembers it, and (person, micro_epsilon)."""
+        coded = pc.dictionary_encode(people["epsilon"].combine_chunks(), null_encoding="encode")
+        found = coded.dictionary.to_pylist()
+        micro = self._round(self._worth(found))
+        if np.unique(micro).size > MOST_LEVELS:
+            raise InvalidPreference(
+                f"Column {self.epsilon!r} holds more than {MOST_LEVELS:,} different preferences. "
+                "Give a menu of levels to round them down to, e.g. menu=[0.1, 0.2, 0.5, 1.0]."
+            )
+        enrolled = {"person": people["person"], "micro_epsilon": micro[np.asarray(coded.indices)]}
+        return replace(self, worth=tuple(zip(map(_plain, found), micro.tolist(), strict=True))), pa.table(enrolled)
+
+    def _worth(self, found: Sequence[Any]) -> Integers:
+        """Micro-ε of every different preference found."""
+        stated = np.array([self._stated(preference) for preference in found], dtype=np.float64)
+        missing = np.isnan(stated)
+        if missing.any():
+            offered = [*self.levels.values(), *self.menu] or stated[~missing].tolist()
+            if self.default is None and not offered:
+                raise InvalidPreference(f"Column {self.epsilon!r} states no preference at all; give a default.")
+            default = self.levels[self.default] if isinstance(self.default, str) else self.default
+            stated[missing] = default if default is not None else min(offered)
+        return allowance(stated)
+
+    def _stated(self, preference: Any) -> float:
+        """The ε somebody stated, nan where they stated none."""
+        if preference is None or (isinstance(preference, str) and not preference.strip()):
+            return nan
+        if isinstance(preference, str) and preference.strip() in self.levels:
+            return self.levels[preference.strip()]
+        try:
+            epsilon = float(preference)
+            return inf if isnan(epsilon) else epsilon  # not a number is not "none stated": refused further on
+        except (TypeError, ValueError):
+            names = ", ".join(map(repr, self.levels)) or "none are declared"
+            raise InvalidPreference(
+                f"Every preference in column {self.epsilon!r} must be a number or a named level ({names}), "
+                "got at least one other. Declare its name with levels={'name': epsilon}."
+            ) from None
+
+    def _round(self, micro: Integers) -> Integers:
+        return round_down(micro, [*self.menu, *self.levels.values()]) if self.menu else micro
+
+    @property
+    def offered(self) -> tuple[float, ...]:
+        """Levels that people may choose later on, beyond those found."""
+        return (*self.menu, *self.levels.values())
+
+    def at(self, source: str) -> "Enrolment":
+        """The same, found elsewhere."""
+        return replace(self, source=source)
+
+    def to_json(self) -> str:
+        """Canonical text: what the ledger keeps as a register's source."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Enrolment":
+        """The enrolment `to_json` wrote down."""
+        stored = json.loads(text)
+        worth = tuple((preference, micro) for preference, micro in stored.pop("worth"))
+        return cls(**{**stored, "menu": tuple(stored["menu"])}, worth=worth)
+
+    def __str__(self) -> str:
+        return f"{self.person}, {self.epsilon} of {self.source}"
+
+
+def _plain(preference: Any) -> Any:
+    return preference if preference is None or isinstance(preference, str) else float(preference)

@@ -1,0 +1,324 @@
+"""Plan, Release, balance, receipt and history as sheets for people, or as JSON for programs.
+
+The command line prints sheets with Rich; web pages can fill the same ones into HTML.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from discretion.audit import LedgerAudit
+from discretion.errors import DiscretionError
+from discretion.ledger import Receipt
+from discretion.listing import Listing
+from discretion.plan import Candidate, Choice, Plan
+from discretion.preference import MICRO
+from discretion.release import Error, Release
+from discretion.table import Table
+
+MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """One table of text, with a title above it and notes below."""
+
+    title: str
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+    numbers: frozenset[str] = frozenset()  # columns aligned at the right
+
+
+def show(sheets: Iterable[Sheet], console: Console) -> None:
+    """Print sheets one below the other."""
+    for sheet in sheets:
+        console.print(_rich(sheet))
+
+
+def _rich(sheet: Sheet) -> Group:
+    table = RichTable(box=SIMPLE_HEAD, header_style="bold cyan", pad_edge=False, show_edge=False)
+    for name in sheet.columns:
+        right = name in sheet.numbers
+        table.add_column(name, justify="right" if right else "left", no_wrap=right, overflow="fold")
+    for row in sheet.rows:
+        table.add_row(*map(Text, row))
+    notes = [Text(note, style="dim") for note in sheet.notes]
+    return Group(Text(sheet.title, style="bold"), *([table] if sheet.columns else []), *notes, "")
+
+
+# Answers ------------------------------------------------------------------------------------------------------------
+
+
+def release_sheets(release: Release, title: str = "Answer") -> list[Sheet]:
+    """The answer, every number with its 95% error, and under it the promise."""
+    paid = [f"paid by entry {release.entry}"] if release.entry else []
+    sheet = Sheet(
+        title=title,
+        columns=tuple(release.columns),
+        rows=tuple(tuple(row.values()) for row in release.rows()),
+        notes=(*release.promise().split("\n"), *paid),
+        numbers=frozenset(release.errors),
+    )
+    return [sheet]
+
+
+def release_json(release: Release) -> str:
+    """The answer as rows, with error, interval and guarantee."""
+    rows = [dict(zip(release.columns, row, strict=True)) for row in release]
+    errors = {
+        name: [
+            {"bias": e.bias, "noise": e.noise, "unit": e.unit, "interval": e.interval(value) if _known(value) else None}
+            for value, e in zip(release.columns[name], column, strict=True)
+        ]
+        for name, column in release.errors.items()
+    }
+    assumptions = sorted({e.assumption for column in release.errors.values() for e in column if e.assumption})
+    return to_json(
+        {
+            "rows": rows,
+            "errors": errors,
+            "mechanism": release.mechanism,
+            "assumes": assumptions,
+            "guarantee": {**release.guarantee.to_dict(), "text": str(release.guarantee)},
+            "entry": release.entry,
+        }
+    )
+
+
+# Plans --------------------------------------------------------------------------------------------------------------
+
+
+def plan_sheets(plan: Plan) -> list[Sheet]:
+    """Every mechanism considered for every aggregate, then what each level pays for all of them together."""
+    return [*map(_choice_sheet, plan.choices), _charge_sheet(plan)]
+
+
+def plan_json(plan: Plan) -> str:
+    """The same as data."""
+    losses = plan.guarantee.losses
+    aggregates = [
+        {
+            "aggregate": choice.label,
+            "mechanism": choice.chosen.name,
+            "candidates": [_candidate_json(candidate) for candidate in choice.candidates],
+        }
+        for choice in plan.choices
+    ]
+    heads = zip(plan.specification.epsilons, plan.specification.people, strict=True)
+    levels = [{"people": people, "pays": losses[cohort].micro_epsilon / MICRO} for cohort, people in heads]
+    return to_json({"aggregates": aggregates, "levels": levels, "guarantee": str(plan.guarantee)})
+
+
+def _choice_sheet(choice: Choice) -> Sheet:
+    suitable = [candidate for candidate in choice.candidates if candidate.error is not None]
+    return Sheet(
+        title=f"{choice.label}: {choice.chosen.name}",
+        columns=("mechanism", "error", "bias", "noise", "compared"),
+        rows=tuple(_candidate_row(candidate, choice.chosen) for candidate in suitable),
+        notes=tuple(f"not {c.name}: {c.reason}" for c in choice.candidates if c.error is None),
+        numbers=frozenset({"error", "bias", "noise", "compared"}),
+    )
+
+
+def _candidate_row(candidate: Candidate, chosen: Candidate) -> tuple[str, ...]:
+    error, best = candidate.error, chosen.error
+    if error is None or best is None:
+        return candidate.name, "", "", "", ""
+    ratio = f"{error.total / best.total:.3g}×" if best.total > 0 and isfinite(error.total) else ""
+    sizes = (_size(error.total, error), _size(error.bias, error), _size(error.noise, error))
+    return candidate.name, *sizes, "chosen" if candidate is chosen else ratio
+
+
+def _candidate_json(candidate: Candidate) -> dict[str, Any]:
+    error = candidate.error
+    if error is None:
+        return {"mechanism": candidate.name, "unsuitable": candidate.reason}
+    sizes = {"error": error.total, "bias": error.bias, "noise": error.noise, "unit": error.unit}
+    return {"mechanism": candidate.name, **sizes}
+
+
+def _charge_sheet(plan: Plan) -> Sheet:
+    """What everybody pays; the middle of a long list of levels is left out."""
+    losses = plan.guarantee.losses
+    offered = {
+        cohort: sum(choice.specification.epsilons[place] for choice in plan.choices)
+        for place, cohort in enumerate(plan.specification.epsilons)
+    }
+    rows = [
+        (f"{people:,}", _epsilon(offered[cohort]), _epsilon(losses[cohort].micro_epsilon))
+        for cohort, people in zip(plan.specification.epsilons, plan.specification.people, strict=True)
+    ]
+    parts = len(plan.choices)
+    split = (f"the share is split over {parts} aggregates",) if parts > 1 else ()
+    return Sheet(
+        title="What people pay",
+        columns=("people", "at most", "pay"),
+        rows=_shortened(rows),
+        notes=(*split, str(plan.guarantee)),
+        numbers=frozenset({"people", "at most", "pay"}),
+    )
+
+
+# The ledger ---------------------------------------------------------------------------------------------------------
+
+
+def balance_sheets(balance: Listing) -> list[Sheet]:
+    """What each level has spent and has left; columns that say nothing are left out."""
+    rows = list(balance)
+    columns = ["register", "people", "epsilon", "spent", "remaining"]
+    columns += [extra for extra in ("delta", "individual_spent") if any(row.get(extra) for row in rows)]
+    columns += ["in_source"] if not all(row.get("in_source", True) for row in rows) else []
+    return [_listed("Balance", balance, columns)]
+
+
+def history_sheets(history: Listing) -> list[Sheet]:
+    """Every entry, in order."""
+    return [_listed("History", history, ["entry", "time", "kind", "table", "analyst", "largest_epsilon", "text"])]
+
+
+def receipt_sheets(receipt: Receipt) -> list[Sheet]:
+    """What one person was promised, and what was spent on which answers."""
+    head = Sheet(
+        title="Receipt",
+        columns=("register", "allowed", "spent", "left"),
+        rows=((receipt.register, f"{receipt.allowance:g}", f"{receipt.spent:g}", f"{receipt.remaining:g}"),),
+        notes=(receipt.summary,),
+        numbers=frozenset({"allowed", "spent", "left"}),
+    )
+    chosen = Sheet(
+        title="What you chose",
+        columns=("when", "chosen", "counts as", "by"),
+        rows=tuple(
+            (_when(one.time), "" if one.epsilon is None else f"{one.epsilon:g}", f"{one.level:g}", one.by)
+            for one in receipt.statements
+        ),
+    )
+    uses = [*receipt.releases, *receipt.individual]
+    used = Sheet(
+        title="Answers that could have used your data",
+        columns=("when", "question", "ε", "what it promised you"),
+        rows=tuple((_when(use.time), use.question, f"{use.epsilon:g}", use.promise) for use in uses),
+        numbers=frozenset({"ε"}),
+    )
+    return [head, chosen, used]
+
+
+def audit_sheets(audit: LedgerAudit) -> list[Sheet]:
+    """What the audit found."""
+    verdict = "every promise on record was kept" if audit.passed else f"{len(audit.findings)} finding(s)"
+    return [
+        Sheet(
+            title=f"Audit of {audit.place}: {verdict}",
+            columns=("entry", "finding") if audit.findings else (),
+            rows=tuple(("" if one.entry is None else str(one.entry), one.text) for one in audit.findings),
+            notes=(f"{audit.entries} entries; head {audit.head}", "Keep the head: the next audit can be given it."),
+        )
+    ]
+
+
+def table_sheets(table: Table) -> list[Sheet]:
+    """What a declaration makes public, and what it protects."""
+    rows = [(column, kind, _role(table, column), _use(table, column)) for column, kind in table.columns.items()]
+    k = table.rows_per_person
+    protects = (
+        f"Protected: the values of {table.person!r}'s rows. Public: who is in the table, and what they chose."
+        if table.protects == "value"
+        else "Protected: whether somebody is in the table at all, and everything about them in it."
+    )
+    limit = (
+        f"At most {k} row{'s' if k > 1 else ''} of a person count{'' if k > 1 else 's'}; others are left out at random."
+    )
+    public = "All of the above, every level of preference and how many people chose it are public."
+    title = f"Table {table.name!r}, paid for by register {table.register!r}"
+    return [
+        Sheet(
+            title=title,
+            columns=("column", "type", "declared", "may be used in"),
+            rows=tuple(rows),
+            notes=(public, protects, limit),
+        )
+    ]
+
+
+def to_json(content: Any) -> str:
+    """JSON without infinities; a refusal becomes its kind and its message."""
+    if isinstance(content, DiscretionError):
+        content = {"error": type(content).__name__, "message": str(content)}
+    elif isinstance(content, Receipt | LedgerAudit | Table):
+        content = asdict(content)
+    elif isinstance(content, Listing):
+        content = list(content)
+    return json.dumps(_finite(content), indent=2, ensure_ascii=False, default=str)
+
+
+def _listed(title: str, listing: Listing, columns: list[str]) -> Sheet:
+    places = [listing.columns.index(column) for column in columns if column in listing.columns]
+    names = tuple(listing.columns[place] for place in places)
+    numbers = frozenset(names) - {"register", "entry", "time", "kind", "table", "analyst", "text", "in_source"}
+    rows = tuple(
+        tuple(_when(row[place]) if listing.columns[place] == "time" else row[place] for place in places)
+        for row in listing.rows()
+    )
+    return Sheet(title=title, columns=names, rows=rows, numbers=numbers)
+
+
+def _role(table: Table, column: str) -> str:
+    if column == table.person:
+        return "the person"
+    if column == table.epsilon:
+        return "their preference"
+    if column in table.bounds:
+        low, high = table.bounds[column]
+        return f"{low:g} to {high:g}"
+    return ", ".join(map(str, table.keys[column])) if column in table.keys else ""
+
+
+def _use(table: Table, column: str) -> str:
+    if column in (table.person, table.epsilon):
+        return "COUNT(DISTINCT ...)" if column == table.person else ""
+    uses = ["WHERE"]
+    uses += ["GROUP BY"] if column in table.keys else []
+    uses += ["SUM, AVG, MEDIAN, ..."] if column in table.bounds else []
+    return ", ".join(uses)
+
+
+def _shortened(rows: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    if len(rows) <= MOST_LEVELS:
+        return tuple(rows)
+    half = MOST_LEVELS // 2
+    gap = (f"... {len(rows) - 2 * half} more levels", *[""] * (len(rows[0]) - 1))
+    return (*rows[:half], gap, *rows[-half:])
+
+
+def _size(amount: float, error: Error) -> str:
+    if not isfinite(amount):
+        return "no bound"
+    return f"{amount:.2%} of ranks" if error.unit == "rank" else f"{amount:,.3g}"
+
+
+def _epsilon(micro: int) -> str:
+    return f"{micro / MICRO:.6g}"
+
+
+def _when(time: str) -> str:
+    return time[:16].replace("T", " ")
+
+
+def _known(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {str(name): _finite(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not isfinite(content) else content
