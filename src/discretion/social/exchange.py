@@ -37,6 +37,8 @@ class Exchange:
 
     def ask(self, left: Integers, right: Integers) -> Floats:
         """The score of each pair; NaN where one side no longer answers."""
+        if np.any(left == right):
+            raise InvalidDeclaration("Nobody is compared with themselves: a pair needs two people.")
         pair = np.minimum(left, right) * self.people + np.maximum(left, right)
         known, _ = self._find(pair)
         self._answer(distinct(pair[~known]))

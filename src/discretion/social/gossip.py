@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -9,13 +10,14 @@ from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee
 from discretion.noise import Floats, Rng, coins
 from discretion.preference import MICRO, Integers
-from discretion.social.exchange import Exchange, distinct
+from discretion.social.exchange import Exchange, distinct, places
 from discretion.social.strangers import NOBODY, Strangers, anyone, chances, fill
 
 VIEW = 10  # entries of a random view
 SENT = 5  # entries exchanged
 
 Protocol = Callable[[Exchange], "Clustering"]
+Queue = Literal["best", "overwriting"]
 Seen = Sequence[tuple[Integers, Integers]]  # (person, peer) arrays that broadcast to one shape
 
 
@@ -63,11 +65,12 @@ def explore(
     return Clustering.of(exchange, view)
 
 
-def gossip(exchange: Exchange, *, neighbours: int = 10, rounds: int = 20) -> Clustering:
+def gossip(exchange: Exchange, *, neighbours: int = 10, rounds: int = 20, queue: Queue = "best") -> Clustering:
     """Two layers: Cyclon keeps a changing random view; Vicinity swaps the best peers with the one met longest ago.
 
     All people act at once in a round. Everybody keeps the best of own peers, own random view and what was received,
-    and sends the peers that are best for themselves, as the authors' simulator does.
+    and sends the peers that are best for themselves, as the authors' simulator does; its faulty queue, in which a
+    newcomer replaces the first peer it beats, is `queue="overwriting"`.
     """
     people, rng = exchange.people, exchange.rng
     strangers = Strangers.meet(people, VIEW, rng)
@@ -81,19 +84,22 @@ def gossip(exchange: Exchange, *, neighbours: int = 10, rounds: int = 20) -> Clu
         np.put_along_axis(waited, oldest, 0, axis=1)
         sent = np.column_stack([row, view[:, :SENT]])  # oneself and one's best
         seen = [(row, view), (row, strangers.peers), (row, sent[partner[:, 0]]), (partner, sent)]
-        before, view = view, nearest(exchange, seen, neighbours)
+        before, view = view, nearest(exchange, seen, neighbours, queue)
         waited = _carry(before, waited + 1, view)
     return Clustering.of(exchange, view)
 
 
-def nearest(exchange: Exchange, seen: Seen, neighbours: int) -> Integers:
+def nearest(exchange: Exchange, seen: Seen, neighbours: int, queue: Queue = "best") -> Integers:
     """Everybody's most similar peers among those seen, (person, place), ties to the smaller number."""
     people = exchange.people
     key = np.concatenate([np.where((b == NOBODY) | (a == b), NOBODY, a * people + b).ravel() for a, b in seen])
     person, peer = np.divmod(distinct(key[key != NOBODY]), people)
     score = exchange.ask(person, peer)
+    answered = ~np.isnan(score)  # who no longer answers is forgotten
+    person, peer, score = person[answered], peer[answered], score[answered]
+    if queue == "overwriting":
+        return _overwriting(person, peer, score, (people, neighbours), exchange.rng)
     order = np.lexsort((peer, -score, person))
-    order = order[~np.isnan(score[order])]  # who no longer answers is forgotten
     return fill(person[order], (people, neighbours), peer[order], NOBODY)
 
 
@@ -123,6 +129,20 @@ class _Rehearsal:
 
     def draw(self, left: Integers, right: Integers, rng: Rng) -> Floats:
         return chances(left.size, rng)
+
+
+def _overwriting(person: Integers, peer: Integers, score: Floats, shape: tuple[int, int], rng: Rng) -> Integers:
+    """The queue of the authors' simulator: in random order, each peer replaces the first one it beats."""
+    order = np.argsort(chances(person.size, rng))
+    person, peer, score = person[order], peer[order], score[order]
+    turn = places(person)
+    view, held = np.full(shape, NOBODY), np.full(shape, -np.inf)
+    for now in range(int(turn.max(initial=-1)) + 1):
+        who, whom, how = person[turn == now], peer[turn == now], score[turn == now]
+        beaten = held[who] < how[:, None]
+        first, enters = np.argmax(beaten, axis=1), beaten.any(axis=1)
+        view[who[enters], first[enters]], held[who[enters], first[enters]] = whom[enters], how[enters]
+    return np.take_along_axis(view, np.argsort(-held, axis=1), axis=1)
 
 
 def _column(people: int, peers: int, width: int, rng: Rng) -> Integers:

@@ -101,6 +101,7 @@ class Cosine:
     sizes: Floats  # per person, at least 1
     joining: int = 0
     sizes_are_public: bool = False
+    squared: bool = False  # as in the released simulator of [AGK16]: loses the sign, so bad noise looks like likeness
 
     @classmethod
     def charged(cls, product: ScalarProduct, *, size_epsilon: float, rng: Rng = None) -> "Cosine":
@@ -112,9 +113,11 @@ class Cosine:
         return cls(product=product, sizes=np.maximum(1.0, noisy / WHOLE), joining=micro)
 
     @classmethod
-    def public(cls, product: ScalarProduct) -> "Cosine":
+    def public(cls, product: ScalarProduct, *, squared: bool = False) -> "Cosine":
         """Sizes declared public: neighbours then swap one item for another, which costs ε·max(v_i, v_j)."""
-        return cls(product=product, sizes=np.maximum(1.0, product.profiles.sizes), sizes_are_public=True)
+        return cls(
+            product=product, sizes=np.maximum(1.0, product.profiles.sizes), sizes_are_public=True, squared=squared
+        )
 
     @property
     def people(self) -> int:
@@ -133,7 +136,8 @@ class Cosine:
 
     def draw(self, left: Integers, right: Integers, rng: Rng) -> Floats:
         """Noisy cosines; can be negative or above 1."""
-        return np.asarray(self.product.draw(left, right, rng) / np.sqrt(self.sizes[left] * self.sizes[right]))
+        cosines = np.asarray(self.product.draw(left, right, rng) / np.sqrt(self.sizes[left] * self.sizes[right]))
+        return cosines**2 if self.squared else cosines
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

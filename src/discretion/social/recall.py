@@ -1,0 +1,228 @@
+"""Recall: how many of the items hidden from people their neighbours bring back, for every way of finding neighbours."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.progress import track
+from scipy import sparse, stats
+
+from discretion.errors import InvalidDeclaration
+from discretion.noise import Floats, Rng, simulation
+from discretion.preference import MICRO, Integers, allowance
+from discretion.social.exchange import Exchange
+from discretion.social.gossip import Clustering, Protocol, gossip
+from discretion.social.profile import Profiles
+from discretion.social.similarity import Coefficient, Cosine, Exact, ScalarProduct
+from discretion.social.strangers import NOBODY, chances
+from discretion.social.weight import WESTIN, WHOLE
+
+CONFIDENCE = 0.99  # as in the paper
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Split:
+    """Profiles with a part of the items hidden from their owners."""
+
+    whole: Profiles
+    training: Profiles
+    hidden: Any  # (person, item): the test items
+
+
+def split(profiles: Profiles, *, share: float = 0.1, rng: Rng = None) -> Split:
+    """Hide each held item with this probability if at least two people hold it."""
+    holders = np.bincount(profiles.weights.indices, minlength=profiles.items)
+    hidden = (chances(profiles.weights.nnz, rng) < share) & (holders[profiles.weights.indices] >= 2)
+    training = Profiles(weights=profiles.entries(~hidden), groups=profiles.groups)
+    return Split(whole=profiles, training=training, hidden=profiles.entries(hidden))
+
+
+def recall(neighbours: Integers, held: Any, hidden: Any) -> Floats:
+    """Each person's share of hidden items that some neighbour holds; NaN for people without any.
+
+    It reads the neighbours' whole profiles: an experiment, outside every guarantee.
+    """
+    person, item = _entries(hidden)
+    holder, has = _entries(held)
+    known = np.sort(holder * held.shape[1] + has)
+    asked = neighbours[person] * held.shape[1] + item[:, None]  # (hidden item, place)
+    place = np.minimum(np.searchsorted(known, asked), known.size - 1)
+    found = ((known[place] == asked) & (neighbours[person] != NOBODY)).any(axis=1)
+    return _mean_by_person(person, found, held.shape[0])
+
+
+def random_recall(held: Any, hidden: Any, neighbours: int) -> Floats:
+    """The exact expectation of `recall` for k random neighbours: 1 − C(n−1−h, k)/C(n−1, k), h other holders."""
+    people = held.shape[0]
+    person, item = _entries(hidden)
+    others = np.bincount(held.indices, minlength=held.shape[1])[item] - 1
+    places = np.arange(min(neighbours, people - 1))
+    missed = np.clip((people - 1 - others[:, None] - places) / (people - 1 - places), 0, None).prod(axis=1)
+    return _mean_by_person(person, 1 - missed, people)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """One way of finding neighbours: how profiles are prepared, and what is asked of them."""
+
+    name: str
+    build: Callable[[Profiles, Rng], Exchange]
+    prepare: Callable[[Profiles, Rng], Profiles] = lambda profiles, rng: profiles
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What one contender achieved for one group over all runs, and what an item of weight 1 paid for it."""
+
+    name: str
+    group: str
+    recall: float
+    half_width: float  # of the confidence interval of the mean over runs
+    random: float  # the exact expectation of random neighbours on the same networks
+    mean_total: float  # ε over all releases, mean over people; an item of weight v lost v times this
+    largest_total: float
+    mean_peers: float
+
+
+def compare(
+    profiles: Profiles,
+    contenders: Sequence[Contender],
+    *,
+    protocol: Protocol = gossip,
+    neighbours: int = 10,
+    runs: int = 5,
+    seed: int = 0,
+    progress: bool = False,
+) -> list[Outcome]:
+    """Run all contenders on the same groups and splits; one outcome per contender and group (`all` first)."""
+    if runs < 2:
+        raise InvalidDeclaration(f"An interval needs at least two runs, got {runs}.")
+    jobs = [(contender, run) for contender in contenders for run in range(runs)]
+    rows: dict[str, list[dict[str, _Sample]]] = {contender.name: [] for contender in contenders}
+    for contender, run in track(jobs, description="recall", disable=not progress, transient=True):
+        rows[contender.name].append(_run(profiles, contender, protocol, neighbours, 1000 * seed + run))
+    return [outcome for name, samples in rows.items() for outcome in _outcomes(name, samples)]
+
+
+def non_private(measure: Any = "product") -> Contender:
+    """The true similarity."""
+    return Contender(
+        name=f"non-private {measure}", build=lambda p, rng: Exchange(Exact(profiles=p, measure=measure), rng=rng)
+    )
+
+
+def hdp(
+    epsilon: float,
+    *,
+    coefficient: Coefficient = "min",
+    public_sizes: bool = False,
+    budget: float | None = None,
+    name: str | None = None,
+) -> Contender:
+    """Noisy scalar products (or cosines with sizes declared public) at this ε a pair."""
+
+    def build(profiles: Profiles, rng: Rng) -> Exchange:
+        product = ScalarProduct(profiles=profiles, micro_epsilon=int(allowance(epsilon)), coefficient=coefficient)
+        return Exchange(Cosine.public(product) if public_sizes else product, budget=budget, rng=rng)
+
+    measure = "cosine" if public_sizes else "scalar"
+    return Contender(name=name or f"HDP {measure} {coefficient} ε={epsilon:g}", build=build)
+
+
+def grouped(contender: Contender, shares: Mapping[str, float], *, per: str = "item") -> Contender:
+    """The same with Westin groups in these shares."""
+    return Contender(name=contender.name, build=contender.build, prepare=lambda p, rng: p.westin(shares, rng, per=per))
+
+
+def naive(epsilon: float, shares: Mapping[str, float], *, dropped: float = 1.0) -> Contender:
+    """[AGK16] Naive: this part of the fundamentalists leaves, everybody else gets weight 1/2 (signal ε/4 a pair)."""
+    return Contender(
+        name=f"Naive ε={epsilon:g}",
+        build=hdp(epsilon, coefficient="product").build,
+        prepare=lambda p, rng: _without(p.westin(shares, rng), dropped, rng).weigh(WHOLE // 2),
+    )
+
+
+def homogeneous(epsilon: float, shares: Mapping[str, float], *, dropped: float = 1.0) -> Contender:
+    """What Naive was meant to be: the same people at a true ε/2, weight 1."""
+    return Contender(
+        name=f"homogeneous ε/2, ε={epsilon:g}",
+        build=hdp(epsilon / 2).build,
+        prepare=lambda p, rng: _without(p.westin(shares, rng), dropped, rng).weigh(WHOLE),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sample:
+    recall: float
+    random: float
+    mean_total: float
+    largest_total: float
+    mean_peers: float
+
+
+def _run(
+    profiles: Profiles, contender: Contender, protocol: Protocol, neighbours: int, seed: int
+) -> dict[str, _Sample]:
+    prepared = contender.prepare(profiles, simulation(3 * seed))
+    parts = split(prepared, rng=simulation(3 * seed + 1))
+    clustering = protocol(contender.build(parts.training, simulation(3 * seed + 2)))
+    values = recall(clustering.neighbours, parts.whole.weights, parts.hidden)
+    chance = random_recall(parts.whole.weights, parts.hidden, neighbours)
+    members = {"all": np.full(prepared.people, True)}
+    if prepared.groups is not None:
+        members |= {name: prepared.groups == number for number, name in enumerate(WESTIN)}
+    return {name: _sample(values, chance, clustering, who) for name, who in members.items() if who.any()}
+
+
+def _sample(values: Floats, chance: Floats, clustering: Clustering, who: Any) -> _Sample:
+    tested = who & ~np.isnan(values)
+    spent = clustering.spent[who] / MICRO
+    return _Sample(
+        recall=float(values[tested].mean()) if tested.any() else np.nan,
+        random=float(chance[tested].mean()) if tested.any() else np.nan,
+        mean_total=float(spent.mean()),
+        largest_total=float(spent.max()),
+        mean_peers=float(clustering.releases[who].mean()),
+    )
+
+
+def _outcomes(name: str, samples: list[dict[str, _Sample]]) -> list[Outcome]:
+    outcomes = []
+    for group in samples[0]:
+        rows = [sample[group] for sample in samples if group in sample]
+        values = np.array([row.recall for row in rows])
+        quantile = stats.t.ppf((1 + CONFIDENCE) / 2, max(1, values.size - 1))
+        outcomes.append(
+            Outcome(
+                name=name,
+                group=group,
+                recall=float(values.mean()),
+                half_width=float(quantile * values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else np.nan,
+                random=float(np.mean([row.random for row in rows])),
+                mean_total=float(np.mean([row.mean_total for row in rows])),
+                largest_total=float(np.max([row.largest_total for row in rows])),
+                mean_peers=float(np.mean([row.mean_peers for row in rows])),
+            )
+        )
+    return outcomes
+
+
+def _without(profiles: Profiles, dropped: float, rng: Rng) -> Profiles:
+    if profiles.groups is None:
+        raise InvalidDeclaration("Only profiles with groups can lose their fundamentalists.")
+    strict = profiles.groups == list(WESTIN).index("fundamentalists")
+    return profiles.keep(~(strict & (chances(profiles.people, rng) < dropped)))
+
+
+def _entries(matrix: sparse.csr_array) -> tuple[Integers, Integers]:
+    """Row and column of every stored entry, those of value 0 too."""
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return rows, matrix.indices.astype(np.int64)
+
+
+def _mean_by_person(person: Integers, value: Any, people: int) -> Floats:
+    count = np.bincount(person, minlength=people)
+    total = np.bincount(person, weights=value, minlength=people)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)

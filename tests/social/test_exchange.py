@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+
+from discretion.errors import InvalidDeclaration
+from discretion.noise import simulation
+from discretion.preference import MICRO
+from discretion.social.exchange import Exchange, distinct, places
+from discretion.social.profile import Profiles
+from discretion.social.response import Response
+from discretion.social.similarity import Cosine, Exact, ScalarProduct
+
+
+def network(people=12, items=8, epsilon=0.5, seed=1, **options):
+    rng = simulation(seed)
+    held = rng.random((people, items)) < 0.5
+    profiles = Profiles.of(*np.nonzero(held), people=people, items=items).sliced(np.array([0, 500, 1000]), rng)
+    product = ScalarProduct(profiles=profiles, micro_epsilon=int(epsilon * MICRO))
+    return profiles, Exchange(product, rng=rng, **options)
+
+
+def test_a_pair_is_drawn_once_for_both_directions_and_charged_once_to_both():
+    _, exchange = network()
+    first = exchange.ask(np.array([0, 1, 3]), np.array([1, 0, 4]))
+    assert first[0] == first[1]
+    again = exchange.ask(np.array([4, 0]), np.array([3, 1]))
+    assert [first[2], first[0]] == again.tolist()
+    assert [1, 1, 0, 1, 1] == exchange.releases[:5].tolist()
+    assert [500_000, 500_000, 0] == exchange.spent[:3].tolist()
+
+
+def test_every_release_is_counted_like_a_plain_ledger_would():
+    _, exchange = network(people=30)
+    rng, seen = simulation(4), set()
+    for _ in range(20):
+        left, right = rng.integers(0, 30, (2, 40))
+        left, right = left[left != right], right[left != right]
+        exchange.ask(left, right)
+        seen |= {frozenset(pair) for pair in zip(left.tolist(), right.tolist(), strict=True)}
+    expected = [sum(u in pair for pair in seen) for u in range(30)]
+    assert expected == exchange.releases.tolist()
+    assert [n * 500_000 for n in expected] == exchange.spent.tolist()
+
+
+def test_nobody_answers_beyond_their_budget():
+    _, exchange = network(people=40, budget=2.2)  # four answers at 0.5 each
+    rng = simulation(5)
+    for _ in range(30):
+        left, right = rng.integers(0, 40, (2, 60))
+        apart = left != right
+        exchange.ask(left[apart], right[apart])
+    assert 4 == exchange.releases.max()
+    assert exchange.spent.max() <= exchange.budget
+    assert exchange.releases.mean() > 3.5  # and the budget gets used
+    assert 2_200_000 == exchange.guarantee.losses[MICRO].micro_epsilon
+
+
+def test_an_unanswered_pair_has_no_score_and_costs_nothing():
+    _, exchange = network(budget=0.5)
+    assert not np.isnan(exchange.ask(np.array([0]), np.array([1]))[0])
+    assert np.isnan(exchange.ask(np.array([0]), np.array([2]))[0])
+    assert 0 == exchange.spent[2]
+    nothing = network(budget=0.1)[1]
+    assert np.isnan(nothing.ask(np.array([0]), np.array([1]))[0])
+    assert 0 == nothing.ask(np.zeros(0, int), np.zeros(0, int)).size
+
+
+def test_item_totals_compose_as_in_the_golden_vectors(golden):
+    for case in golden["composition"]:
+        people = case["releases"] + 1
+        profiles = Profiles.of(np.arange(people), np.zeros(people), np.full(people, case["v"]))
+        exchange = Exchange(ScalarProduct(profiles=profiles, micro_epsilon=int(case["eps"] * MICRO)), rng=simulation(1))
+        exchange.ask(np.zeros(people - 1, dtype=int), np.arange(1, people))
+        totals = exchange.item_totals(profiles)
+        assert case["pure"] == totals[0, 0] / MICRO
+        assert case["pure"] == exchange.guarantee.losses[int(case["v"] * MICRO)].micro_epsilon / MICRO
+
+
+def test_joining_is_charged_to_everybody_at_once():
+    profiles, exchange = network()
+    sized = Cosine.charged(exchange.similarity, size_epsilon=0.25, rng=simulation(2))
+    assert [250_000] * 12 == Exchange(sized).spent.tolist()
+    noisy = Exchange(Response.publish(profiles, epsilon=0.75, rng=simulation(2)), budget=0.75, rng=simulation(2))
+    scores = noisy.ask(np.array([0, 1]), np.array([1, 2]))
+    assert not np.isnan(scores).any()
+    assert [750_000] * 12 == noisy.spent.tolist()
+    with pytest.raises(InvalidDeclaration, match="Joining costs"):
+        Exchange(sized, budget=0.2)
+
+
+def test_a_person_pays_for_other_releases_from_the_same_budget():
+    _, exchange = network(budget=1.0)
+    exchange.ask(np.array([0]), np.array([1]))
+    assert [False, True] == exchange.pay(np.array([0, 2]), 600_000).tolist()
+    assert [500_000, 600_000] == exchange.spent[[0, 2]].tolist()
+    assert [True] == network()[1].pay(np.array([0]), 5).tolist()
+
+
+def test_without_privacy_there_is_no_guarantee():
+    profiles, _ = network()
+    assert Exchange(Exact(profiles=profiles)).guarantee is None
+
+
+def test_nobody_is_compared_with_themselves():
+    with pytest.raises(InvalidDeclaration, match="themselves"):
+        network()[1].ask(np.array([1]), np.array([1]))
+
+
+def test_places_and_distinct():
+    assert [0, 0, 1, 2, 1] == places(np.array([7, 3, 7, 7, 3])).tolist()
+    assert [3, 7] == distinct(np.array([7, 3, 7, 7, 3])).tolist()
+    assert 0 == distinct(np.zeros(0, dtype=int)).size

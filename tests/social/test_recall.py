@@ -1,0 +1,133 @@
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from discretion.errors import InvalidDeclaration
+from discretion.noise import simulation
+from discretion.social.dataset import delicious, digg, planted, survey
+from discretion.social.gossip import explore, gossip
+from discretion.social.profile import Profiles
+from discretion.social.recall import (
+    compare,
+    grouped,
+    hdp,
+    homogeneous,
+    naive,
+    non_private,
+    random_recall,
+    recall,
+    split,
+)
+
+SHARES = {"unconcerned": 0.3, "pragmatists": 0.4, "fundamentalists": 0.3}
+
+
+def from_sets(sets, items=10):
+    pairs = [(person, item) for person, kept in enumerate(sets) for item in kept]
+    return Profiles.of(*zip(*pairs, strict=True), np.ones(len(pairs)), people=len(sets), items=items)
+
+
+def villages():
+    return planted(people=80, items=200, mean_size=30, communities=4, affinity=30, spread=0.2, skew=0.3).weigh(1000)
+
+
+def test_recall_is_the_golden_one(golden):
+    case = golden["gossip"]
+    held, hidden = from_sets(case["profiles"]).weights, from_sets(case["tests"]).weights
+    assert case["recall_of_ideal_views"] == recall(np.array(case["ideal_views_k2"]), held, hidden).tolist()
+    assert abs(case["expected_random_recall_k2"] - random_recall(held, hidden, 2).mean()) < 1e-12
+
+
+def test_random_recall_is_the_mean_over_all_sets_of_neighbours(golden):
+    case = golden["gossip"]
+    held, hidden = from_sets(case["profiles"]).weights, from_sets(case["tests"]).weights
+    for person in range(6):
+        others = [other for other in range(6) if other != person]
+        found = []
+        for chosen in combinations(others, 3):
+            views = np.tile(np.array(chosen), (6, 1))
+            found.append(recall(views, held, hidden)[person])
+        assert abs(np.mean(found) - random_recall(held, hidden, 3)[person]) < 1e-12
+
+
+def test_items_of_weight_zero_and_missing_neighbours_are_handled():
+    profiles = from_sets([[0], [0], [1]]).weigh(0)
+    hidden = from_sets([[0], [], [1]]).weights
+    values = recall(np.array([[1, -1], [0, -1], [-1, -1]]), profiles.weights, hidden)
+    assert 1.0 == values[0]
+    assert np.isnan(values[1])
+    assert 0.0 == values[2]
+
+
+def test_a_tenth_of_the_items_that_somebody_else_holds_is_hidden():
+    profiles = planted(people=300, items=400, mean_size=40, communities=3, affinity=5, spread=0.5, skew=1.0)
+    parts = split(profiles, rng=simulation(1))
+    holders = np.bincount(profiles.weights.indices, minlength=400)
+    assert holders[parts.hidden.indices].min() >= 2
+    shareable = (holders[profiles.weights.indices] >= 2).sum()
+    assert abs(parts.hidden.nnz - 0.1 * shareable) < 5 * np.sqrt(0.09 * shareable)
+    assert profiles.weights.nnz == parts.training.weights.nnz + parts.hidden.nnz
+
+
+def test_hidden_items_are_not_in_the_training_profiles():
+    profiles = villages()
+    parts = split(profiles, rng=simulation(2))
+    assert 0 == parts.training.held.multiply(parts.hidden).nnz
+    assert 0 == abs(parts.training.weights + parts.hidden - profiles.weights).sum()
+
+
+def test_contenders_are_ordered_as_they_should_be():
+    outcomes = {
+        o.name: o for o in compare(villages(), [non_private(), hdp(1.0), hdp(0.001)], protocol=gossip, runs=3, seed=1)
+    }
+    best, good, noise = outcomes.values()
+    assert best.recall > best.random + 0.05
+    assert best.recall >= good.recall > noise.recall
+    assert abs(noise.recall - noise.random) < 0.05  # ε too small to see anything
+    assert (0, 0) == (best.mean_total, best.largest_total)
+    assert abs(good.mean_peers - good.mean_total) < 1e-9  # ε = 1 a pair: the honest total is the number of peers
+    assert good.largest_total > 20
+
+
+def test_groups_are_reported_and_fundamentalists_can_be_dropped():
+    contenders = [grouped(hdp(1.0), SHARES), naive(1.0, SHARES), homogeneous(1.0, SHARES)]
+    outcomes = compare(villages(), contenders, protocol=partial(explore, peers=2), runs=2)
+    groups = {(o.name, o.group) for o in outcomes}
+    assert ("HDP scalar min ε=1", "fundamentalists") in groups
+    assert ("Naive ε=1", "fundamentalists") not in groups
+    assert ("homogeneous ε/2, ε=1", "pragmatists") in groups
+    totals = {o.name: o.mean_total / o.mean_peers for o in outcomes if o.group == "all"}
+    assert np.allclose([1.0, 1.0, 0.5], list(totals.values()))
+    half = compare(villages(), [naive(1.0, SHARES, dropped=0.0)], protocol=explore, runs=2)
+    assert "fundamentalists" in {o.group for o in half}
+
+
+def test_a_comparison_needs_two_runs_and_groups_to_drop():
+    with pytest.raises(InvalidDeclaration, match="two runs"):
+        compare(villages(), [non_private()], runs=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "mean"), [(survey, (113, 196), 68), (digg, (481, 1237), 317), (delicious, (504, 51_807), 135)]
+)
+def test_generated_data_has_the_published_sizes(make, shape, mean):
+    profiles = make()
+    assert shape == (profiles.people, profiles.items)
+    assert abs(mean - profiles.sizes.mean()) < 0.2
+    assert profiles.weights.data.max() == 0  # nobody declared anything yet
+
+
+def test_neighbours_help_on_real_visits():
+    """On generated data where the optional file is missing: the same path, the same claim."""
+    path = Path(__file__).parents[3] / "shared" / "data" / "msweb_visits.parquet"
+    if path.exists():
+        visits = pq.read_table(path, columns=["user_id", "area_id"]).slice(0, 3_000)
+        profiles = Profiles.from_arrow(visits, person="user_id", item="area_id").weigh(1000)
+    else:
+        profiles = villages()
+    outcomes = compare(profiles, [non_private(), hdp(1.0, public_sizes=True)], runs=2, progress=True)
+    assert outcomes[0].recall > outcomes[0].random
