@@ -4,7 +4,7 @@ An affine estimate of a total is Σ_u v_u x_u + offset + noise, v the same withi
 steps per person until `error` turns it into the units of the answer.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import hypot, sqrt
 from typing import TypeVar
@@ -108,15 +108,24 @@ def total_error(
     offset: float = 0.0,
     variance: float,
 ) -> Error:
-    """The error of an affine estimate whose people count `share` and whose noise has this variance, in steps²."""
-    means, heads = Means.believed(aggregate, belief), specification.heads
+    """The error of an affine estimate whose people count `share` and whose noise has this variance, in steps².
+
+    A believed relation of preferences and values need not be used: where the worst case is better without, it holds.
+    """
     unit = float(aggregate.step) / (specification.size if aggregate.kind == "mean" else 1)
-    return Error(
-        bias=unit * bias(share, heads, means, offset),
-        noise=unit * sqrt(variance + means.variance * assignment(share, heads, means)),
-        assumption=str(belief),
-        limits=limits(aggregate, specification),
-    )
+    heads, errors = specification.heads, []
+    for used in dict.fromkeys([belief, replace(belief, assume=None)]):
+        means = Means.believed(aggregate, used)
+        scatter = means.variance * assignment(share, heads, means)
+        errors.append(
+            Error(
+                bias=unit * bias(share, heads, means, offset),
+                noise=unit * sqrt(variance + scatter),
+                assumption=str(used),
+                limits=limits(aggregate, specification),
+            )
+        )
+    return min(errors, key=lambda error: error.total)
 
 
 def limits(aggregate: Aggregate, specification: Specification) -> tuple[float, float]:
