@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from math import ceil
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -45,6 +46,11 @@ class Guarantee:
             raise InvalidDeclaration("A guarantee cannot promise a loss below 0.")
         ordered = {cohort: self.losses[cohort] for cohort in sorted(self.losses)}
         object.__setattr__(self, "losses", MappingProxyType(ordered))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled with a plain dictionary: the read-only view of the losses cannot be."""
+        stated = {each.name: getattr(self, each.name) for each in fields(self)}
+        return partial(type(self), **stated | {"losses": dict(self.losses)}), ()
 
     @classmethod
     def of(

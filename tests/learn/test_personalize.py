@@ -11,7 +11,8 @@ import pytest
 
 from discretion import noise
 from discretion.errors import InvalidDeclaration, QueryRefused, Unsuitable
-from discretion.learn.personalize import personalize, plan
+from discretion.learn.personalize import personalize
+from discretion.learn.run import plan
 from discretion.noise import ALWAYS
 
 LEVELS = np.array([0, 100_000, 500_000, 1_000_000])  # micro-ε of four people, one of whom never takes part

@@ -5,18 +5,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discretion.errors import InvalidDeclaration
-from discretion.guarantee import Guarantee
-from discretion.learn.estimator import PrivateEstimator
-from discretion.learn.features import Features
+from discretion.guarantee import Guarantee, Protects
+from discretion.learn.estimator import PrivateFit
 from discretion.learn.loss import Huber, Logistic, Loss
 from discretion.learn.people import People
-from discretion.learn.personalize import Run, execute, plan
+from discretion.learn.personalize import execute
 from discretion.learn.perturbation import LEAST_RIDGE, times, uniform, weighted
+from discretion.learn.run import Run, plan
 from discretion.mechanisms.weighted import saturation
 from discretion.noise import Floats, Rng
 from discretion.preference import MICRO, Specification, allowance
@@ -25,7 +25,7 @@ RADIUS = 1.0  # how long a useful θ is believed to be in the unit ball; sets th
 GRADIENT_VARIANCE = 0.25  # of one row's gradient, at most, where the decision is open
 
 
-class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Two classes, divided by a hyperplane that minimises a perturbed risk.
 
     method="weighted"   objective perturbation in which everybody has the weight their epsilon, up to κ, allows.
@@ -73,7 +73,8 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):  # type: ignor
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The predicted labels."""
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
+        positive = self.decision_function(X) > 0
+        return np.asarray(self.classes_[positive.astype(int)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -166,7 +167,7 @@ class LogisticRegression(PrivateLinearClassifier):
         kappa: float | None = None,
         regularization: float | None = None,
         fit_intercept: bool = True,
-        protects: str = "value",
+        protects: Protects = "value",
         fits: int = 1,
         holdout: str = "private",
         random_state: Any = None,
@@ -213,7 +214,7 @@ class LinearSVC(PrivateLinearClassifier):
         regularization: float | None = None,
         smoothing: float = 0.5,
         fit_intercept: bool = True,
-        protects: str = "value",
+        protects: Protects = "value",
         fits: int = 1,
         holdout: str = "private",
         random_state: Any = None,

@@ -4,24 +4,37 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
 from discretion import noise
 from discretion.errors import InvalidDeclaration, InvalidPreference, QueryRefused
-from discretion.guarantee import Guarantee
+from discretion.guarantee import Guarantee, Protects
 from discretion.learn.features import Features
 from discretion.learn.people import People, people
 from discretion.noise import Floats, Rng
 from discretion.release import Error, Release
 
 
-class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class PrivateFit:
     """A scikit-learn estimator that is fitted with one epsilon per person and exposes what it promises.
 
     Cloning is how scikit-learn fits a model again on parts of the data to score it on the rest: every fit is another
     release, and a score on private rows protects nobody. Both are refused unless holdout="public" declares that the
-    rows used for scoring are public; every fit then pays one of `fits` equal parts of each epsilon.
+    rows used for scoring are public; every fit then pays one of `fits` equal parts of each epsilon. It comes first
+    among the bases, so that scikit-learn's own `score` cannot come before the refusal.
     """
+
+    bounds: Any
+    epsilon: Any
+    fit_intercept: bool
+    fits: int
+    holdout: str
+    norm: float | None
+    protects: Protects
+    random_state: Any
+    coef_: Floats
+    intercept_: Any
+    get_params: Any
 
     def __sklearn_clone__(self) -> Any:
         if self.holdout != "public":
@@ -40,7 +53,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 "A score is an exact statistic of the rows it is computed on. Declare holdout='public' if they are "
                 "public; otherwise pay for it: discretion.mean(model.predict(X) == y, epsilon=...)."
             )
-        return float(super().score(X, y))
+        return float(super().score(X, y))  # type: ignore[misc]  # the mixin that follows has it
 
     def _rng(self) -> Rng:
         """None, the secure source, unless a seed asks for a simulation."""

@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discretion.errors import InvalidDeclaration
-from discretion.guarantee import PICO, Guarantee
-from discretion.learn.estimator import PrivateEstimator
+from discretion.guarantee import PICO, Guarantee, Protects
+from discretion.learn.estimator import PrivateFit
 from discretion.learn.features import Features
 from discretion.learn.moments import FINEST, Moments, Whole, gaussian, gaussian_mu, ridge, sensitivity, spectral
 from discretion.learn.people import People
-from discretion.learn.personalize import Run, plan
+from discretion.learn.run import Run, plan
 from discretion.mechanisms.weighted import saturation
 from discretion.noise import ALWAYS, Floats, Rng
 from discretion.preference import MICRO, Integers, Specification, allowance
@@ -22,7 +22,7 @@ from discretion.preference import MICRO, Integers, Specification, allowance
 SHARES = 4096  # parts of one person's vote, and the most rows of one person that are used
 
 
-class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Least squares whose every row has an owner with an epsilon of their own.
 
     method="weighted"    everybody counts with weight min(ε, κ): noisy Σ w x xᵀ and Σ w x y, then a ridge fitted to the
@@ -49,7 +49,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc] 
         threshold: float | str = "max",
         sensitivity: str = "tight",
         fit_intercept: bool = True,
-        protects: str = "value",
+        protects: Protects = "value",
         fits: int = 1,
         holdout: str = "private",
         random_state: Any = None,

@@ -5,38 +5,24 @@ Which people, and with which ε, follows from the public specification alone.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from inspect import signature
 from math import inf
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discretion import noise
 from discretion.errors import InvalidDeclaration, QueryRefused, Unsuitable
 from discretion.guarantee import Arithmetic, Protects
 from discretion.learn.ensemble import Rule, combine
 from discretion.learn.people import People, people
-from discretion.noise import ALWAYS, Rng
-from discretion.preference import MICRO, Integers, Specification, allowance
+from discretion.learn.run import Run, plan
+from discretion.noise import Rng
+from discretion.preference import MICRO, Integers, Specification
 from discretion.release import Error, Release
 
 Algorithm = Callable[[Any, float], Any]
-Utility = Callable[[float, float], float]
 Method = Literal["minimum", "threshold", "sample", "partition"]
 Safety = Literal["presence", "value", "both"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """One run of the algorithm: with which ε, on whose rows, at what cost to whom, and how much it counts."""
-
-    micro_epsilon: int
-    inclusion: tuple[int, ...]  # coin threshold of each cohort: ALWAYS, never (0), or in between
-    charge: tuple[int, ...]  # micro-ε each cohort pays
-    people: float  # how many it is expected to have, from the register
-    weight: float = 1.0  # in the ensemble
 
 
 def personalize(
@@ -103,93 +89,6 @@ def execute(
         kept = kept if within is None else np.intersect1d(kept, within, assume_unique=True)
         outputs.append(algorithm(_rows(data, kept), run))
     return combine(outputs, [run.weight for run in runs], ensemble)
-
-
-def plan(budget: Integers, heads: Integers, method: str, **options: Any) -> tuple[Run, ...]:
-    """The runs of a method, from what each cohort may spend (micro-ε) and its public head-count."""
-    if method not in _METHODS:
-        raise InvalidDeclaration(f"method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}.")
-    if not bool(np.any(budget > 0)):
-        raise Unsuitable("Somebody must have an epsilon above 0 to spend; nobody has.")
-    known = set(signature(_METHODS[method]).parameters) - {"budget", "heads"}
-    if not set(options) <= known:
-        raise InvalidDeclaration(
-            f"method={method!r} takes the options {', '.join(sorted(known)) or 'none'}, got {', '.join(options)}."
-        )
-    return _METHODS[method](budget, heads, **options)
-
-
-def minimum(budget: Integers, heads: Integers) -> tuple[Run, ...]:
-    """[JYC15] Definition 7: everybody at the smallest ε; those with ε = 0 are left out."""
-    smallest = int(budget[budget > 0].min())
-    return threshold(budget, heads, threshold=smallest / MICRO)
-
-
-def threshold(
-    budget: Integers, heads: Integers, *, threshold: float | str = "max", utility: Utility | None = None
-) -> tuple[Run, ...]:
-    """[JYC15] Definition 8: those with at least t, at t; everybody else is left out and pays nothing."""
-    t = _threshold(budget, heads, threshold, utility, lambda level: budget >= level)
-    stays = budget >= t
-    if not bool(stays.any()):
-        raise Unsuitable(f"Nobody has an epsilon of at least the threshold {t / MICRO:g}.")
-    return (
-        Run(
-            micro_epsilon=t,
-            inclusion=tuple(ALWAYS if stay else 0 for stay in stays),
-            charge=tuple(t if stay else 0 for stay in stays),
-            people=float(stays @ heads),
-        ),
-    )
-
-
-def sample(
-    budget: Integers, heads: Integers, *, threshold: float | str = "max", utility: Utility | None = None
-) -> tuple[Run, ...]:
-    """[JYC15] Definition 9: person u stays with probability (e^ε − 1)/(e^t − 1), or surely if ε ≥ t; pays min(ε, t).
-
-    Both directions hold (../docs/learning.md): a ratio of e^t inside becomes 1 − π + π e^t = e^ε outside, and under
-    value too if the algorithm is t-private for added, removed and changed rows.
-    """
-
-    def rates(level: int) -> Any:
-        return np.minimum(1.0, np.expm1(budget / MICRO) / np.expm1(level / MICRO))
-
-    t = _threshold(budget, heads, threshold, utility, rates)
-    return (
-        Run(
-            micro_epsilon=t,
-            inclusion=tuple(noise.inclusion_threshold(int(level), t) for level in budget),
-            charge=tuple(min(int(level), t) for level in budget),
-            people=float(rates(t) @ heads),
-        ),
-    )
-
-
-_METHODS: dict[str, Callable[..., tuple[Run, ...]]] = {
-    "minimum": minimum,
-    "threshold": threshold,
-    "sample": sample,
-}
-
-
-def _threshold(budget: Integers, heads: Integers, chosen: float | str, utility: Utility | None, rates: Any) -> int:
-    """t in micro-ε: a number, "max", "mean" (over the register), or the level of most utility."""
-    if chosen == "max":
-        return int(budget.max())
-    if chosen == "mean":
-        return int(budget @ heads // heads.sum())
-    if chosen == "best":
-        if utility is None:
-            raise InvalidDeclaration('threshold="best" needs utility=, a function of (people, epsilon).')
-        levels = [int(level) for level in budget if level > 0]
-        return max(levels, key=lambda level: utility(float(rates(level) @ heads), level / MICRO))
-    if isinstance(chosen, str):
-        raise InvalidDeclaration(f'threshold must be a number, "max", "mean" or "best", got {chosen!r}.')
-    t = int(allowance(chosen))
-    if t <= 0:
-        raise InvalidDeclaration(f"A threshold must be at least a millionth, got {chosen!r}.")
-    return t
 
 
 def _steps(safety: Safety, owners: People, method: str, rows_per_person: int) -> int:

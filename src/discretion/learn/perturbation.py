@@ -43,7 +43,7 @@ class Perturbation:
 
 
 def times(protects: Protects) -> int:
-    """How many gradients of length 1 a person can move the sum by: two when a row changes, one when it comes or goes."""
+    """By how many gradients of length 1 a person moves the sum: two if a row changes, one if it comes or goes."""
     return 2 if protects == "value" else 1
 
 

@@ -4,6 +4,7 @@ Everything works on levels: distinct budgets ascending, with head-counts. Ties n
 objective. Cuts are starting indices of groups, 0 first.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,25 @@ def precision_cuts(levels: Integers, heads: Integers, groups: int, variance: flo
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = np.where(size > 0, 1 / (variance / size + 2 / (size * lowest) ** 2), -np.inf)
     return [[int(kept[cut]) for cut in cuts] for cuts in _most(gain, min(groups, len(kept)))]
+
+
+def utility_cuts(
+    levels: Integers, heads: Integers, groups: int, utility: Callable[[float, float], float], smallest: int = 1
+) -> list[int]:
+    """The cuts of greatest summed utility(people, ε) of at most `groups` groups, none of fewer than `smallest` people.
+
+    The same dynamic program for any utility, the larger the better.
+    """
+    _check(levels, heads, groups)
+    kept = _thinned(levels)
+    ends = np.append(0, np.cumsum(np.add.reduceat(heads, kept)))
+    if ends[-1] < smallest:
+        raise InvalidDeclaration(f"A group of at least {smallest:,} people needs as many to choose from.")
+    gain = np.full((len(kept), len(kept)), -np.inf)
+    for first, last in zip(*np.triu_indices(len(kept)), strict=True):
+        if (people := int(ends[last + 1] - ends[first])) >= smallest:
+            gain[first, last] = utility(people, levels[kept[first]] / 1e6)
+    return [int(kept[cut]) for cut in _most(gain, min(groups, len(kept)))[-1]]
 
 
 def _most(gain: Floats, groups: int) -> list[list[int]]:

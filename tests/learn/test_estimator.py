@@ -1,0 +1,126 @@
+"""scikit-learn's own checks, and what the estimators refuse although scikit-learn would do it."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import discretion
+from discretion import noise
+from discretion.errors import InvalidDeclaration, InvalidPreference, QueryRefused
+from discretion.learn import LinearRegression, LinearSVC, LogisticRegression
+
+PUBLIC = {"bounds": (-5, 5), "epsilon": 1000.0, "holdout": "public", "random_state": 0}
+ESTIMATORS = [
+    LinearRegression(target_bounds=(-10, 10), **PUBLIC),
+    LinearRegression(target_bounds=(-10, 10), delta=1e-6, **PUBLIC),
+    LinearRegression(target_bounds=(-10, 10), method="functional", **PUBLIC),
+    LogisticRegression(classes="observed", **PUBLIC),
+    LogisticRegression(classes="observed", method="output", **PUBLIC),
+    LinearSVC(classes="observed", **PUBLIC),
+    LinearSVC(classes="observed", method="objective", mechanism="partition", **PUBLIC),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_the_estimators_behave_as_scikit_learn_expects(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def rows():
+    rng = noise.simulation(1)
+    X = rng.uniform(-1, 1, (400, 3))
+    return X, (X @ [1.0, -2.0, 0.5] > 0).astype(int), rng.choice([0.1, 0.5, 1.0], 400)
+
+
+def model(**options):
+    return LogisticRegression(bounds=(-1, 1), classes=(0, 1), random_state=0, **options)
+
+
+@pytest.mark.parametrize("scoring", [None, "accuracy", "roc_auc"])
+def test_cross_validation_on_private_rows_is_refused(rows, scoring):
+    X, y, epsilon = rows
+    with pytest.raises(QueryRefused, match="holdout"):
+        cross_val_score(model(), X, y, scoring=scoring, params={"epsilon": epsilon})
+    with pytest.raises(QueryRefused, match="holdout"):
+        GridSearchCV(model(), {"norm": [1.0, 1.5]}, scoring=scoring).fit(X, y, epsilon=epsilon)
+
+
+def test_a_score_on_private_rows_is_refused(rows):
+    X, y, epsilon = rows
+    fitted = model().fit(X, y, epsilon=epsilon)
+    with pytest.raises(QueryRefused, match="exact statistic"):
+        fitted.score(X, y)
+    paid = discretion.mean(fitted.predict(X) == y, epsilon=epsilon, bounds=(0, 1), rng=noise.simulation(2))
+    assert 0.5 < paid.value <= 1.1
+
+
+def test_a_grid_search_scored_on_public_rows_pays_for_every_fit(rows):
+    X, y, epsilon = rows
+    public = np.arange(400) >= 300  # the last hundred rows
+    search = GridSearchCV(
+        model(holdout="public", fits=3),
+        {"norm": [1.0, 1.5]},
+        cv=PredefinedSplit(np.where(public, 0, -1)),
+        refit=True,
+    )
+    search.fit(X, y, epsilon=epsilon)  # two candidates and the refit: three fits
+    losses = search.best_estimator_.guarantee_.losses
+    assert {100_000: 33_333, 500_000: 166_666, 1_000_000: 333_333} == {k: v.micro_epsilon for k, v in losses.items()}
+    assert search.best_score_ > 0.6
+
+
+def test_epsilon_is_routed_through_a_pipeline(rows):
+    X, y, epsilon = rows
+    line = make_pipeline(FunctionTransformer(lambda values: values * 2), model().set_params(bounds=(-2, 2)))
+    line.fit(X, y, logisticregression__epsilon=epsilon)
+    assert line[-1].guarantee_.losses[100_000].micro_epsilon == 100_000
+    with config_context(enable_metadata_routing=True):
+        routed = make_pipeline(FunctionTransformer(), model().set_fit_request(epsilon=True))
+        assert routed.fit(X, y, epsilon=epsilon)[-1].guarantee_ == line[-1].guarantee_
+
+
+def test_the_secure_source_is_the_default_and_a_seed_says_simulated(rows):
+    X, y, epsilon = rows
+    secure = LogisticRegression(bounds=(-1, 1), classes=(0, 1))
+    first, second = (secure.fit(X, y, epsilon=epsilon).coef_ for _ in range(2))
+    assert not np.array_equal(first, second)
+    assert not secure.release_.simulated
+    assert model().fit(X, y, epsilon=epsilon).release_.simulated
+    with pytest.raises(InvalidDeclaration, match="random_state"):
+        model().set_params(random_state="seed").fit(X, y, epsilon=epsilon)
+
+
+def test_everybody_needs_an_epsilon(rows):
+    X, y, _ = rows
+    with pytest.raises(InvalidPreference, match="epsilon"):
+        model().fit(X, y)
+
+
+def test_fewer_people_than_coefficients_are_refused(rows):
+    X, y, epsilon = rows
+    with pytest.raises(InvalidDeclaration, match="4 coefficients need at least as many people"):
+        model().fit(X[:3], [0, 1, 0], epsilon=epsilon[:3])
+
+
+def test_personalize_needs_no_scikit_learn():
+    """OpenDP imports scikit-learn by itself where it is installed, so it is made impossible here."""
+    code = "import sys; sys.modules['sklearn'] = None\nfrom discretion.learn import personalize\n"
+    code += "print(personalize(lambda rows, epsilon: len(rows), [1, 2], epsilon=1, algorithm_protects='both').value)"
+    assert "2" == subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()
+
+
+def test_without_scikit_learn_the_estimators_say_what_to_install():
+    code = "import sys; sys.modules['sklearn'] = sys.modules['sklearn.base'] = None\nimport discretion.learn as learn\n"
+    code += "try: learn.LinearSVC\nexcept Exception as error: print(error)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    assert "extra 'learn'" in said
+    with pytest.raises(AttributeError, match="RandomForest"):
+        discretion.learn.RandomForest  # noqa: B018
