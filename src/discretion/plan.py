@@ -126,7 +126,7 @@ def _choose_one(
         (_candidate(name, aggregate, specification, belief, options if name == forced else {}) for name in MECHANISMS),
         key=lambda candidate: candidate.error.total if candidate.error is not None else float("inf"),
     )
-    chosen = candidates[0] if forced == "auto" else next(c for c in candidates if c.name == forced)
+    chosen = next(c for c in candidates if c.name == forced or (forced == "auto" and not _is_float(c)))
     if chosen.mechanism is None:
         raise Unsuitable(chosen.reason)
     return Choice(
@@ -141,6 +141,11 @@ def _choose_one(
 def _over(specification: Specification, guarantee: Guarantee) -> Guarantee:
     """The same losses under the names the cohorts have in `specification`, where they come in the same order."""
     return replace(guarantee, losses=dict(zip(specification.epsilons, guarantee.losses.values(), strict=True)))
+
+
+def _is_float(candidate: Candidate) -> bool:
+    """Without exact arithmetic: only by name, never chosen automatically."""
+    return candidate.mechanism is not None and candidate.mechanism.guarantee.arithmetic == "float"
 
 
 def _candidate(

@@ -15,6 +15,7 @@ from discretion.mechanisms import (
     partition,
     public,
     sample,
+    smooth,
     stretch,
     threshold,
     weighted,
@@ -58,6 +59,7 @@ MECHANISMS: dict[str, Propose] = {
     "threshold": threshold.propose,
     "exponential": exponential.propose,
     "minimum": minimum.propose,
+    "smooth": smooth.propose,
 }
 
 __all__ = ["MECHANISMS", "Belief", "Mechanism", "Propose"]
