@@ -30,20 +30,20 @@ def postgres_server() -> Iterator[sa.URL]:
         import pgserver
 
         server = pgserver.get_server(folder / "data", cleanup_mode="delete")
+        server.psql("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf()")  # tests kill clients, not the machine
         yield sa.make_url(server.get_uri()).set(drivername="postgresql+psycopg")
         server.cleanup()
 
 
 @pytest.fixture
-def postgres_place(postgres_server: sa.URL) -> Iterator[str]:
-    """The URL of an empty PostgreSQL database of this test's own."""
-    engine = sa.create_engine(postgres_server, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+def postgres_place(postgres_server: sa.URL) -> str:
+    """The URL of an empty PostgreSQL schema of this test's own."""
     name = f"test_{uuid4().hex}"
-    with engine.connect() as db:
-        db.exec_driver_sql(f"CREATE DATABASE {name}")
-    yield postgres_server.set(database=name).render_as_string(hide_password=False)
-    with engine.connect() as db:
-        db.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+    engine = sa.create_engine(postgres_server, poolclass=sa.NullPool)
+    with engine.begin() as db:
+        db.exec_driver_sql(f"CREATE SCHEMA {name}")
+    own = postgres_server.update_query_dict({"options": f"-csearch_path={name}"})
+    return own.render_as_string(hide_password=False)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))])

@@ -299,7 +299,7 @@ class _Replay:
                 None,
                 f"The balances of register {name!r} are not what its entries add up to.",
             )
-        tables = dict(db.execute(sa.select(schema.declaration.c.name, schema.declaration.c.body)).tuples().all())
+        tables = {row.name: row.body for row in db.execute(sa.select(schema.declaration))}
         declared = {name: table.to_json() for name, table in self.tables.items()}
         self.expect(tables == declared, None, "The declarations of tables are not what the entries say.")
         quotas = {(row.table, row.analyst): row.micro_share for row in db.execute(sa.select(schema.quota))}

@@ -101,12 +101,11 @@ def _differences(db: sa.Connection, register: Register, people: pa.Table) -> lis
 
 
 def _snapshot(db: sa.Connection, register: Register) -> pa.Table:
-    """Everybody who came with the source, and the preference it stated then."""
+    """Everybody, and the preference that the source stated when it was enrolled (none for those who came later)."""
     person = schema.person.c
     first = sa.select(sa.func.min(person.seq)).where(person.register == register.id).scalar_subquery()
-    rows = db.execute(
-        sa.select(person.person, person.micro_epsilon).where(person.register == register.id, person.seq == first)
-    ).all()
+    stated = sa.case((person.seq == first, person.micro_epsilon))
+    rows = db.execute(sa.select(person.person, stated).where(person.register == register.id)).all()
     names, levels = zip(*rows, strict=True)
     return pa.table({"person": pa.array(names, pa.string()), "enrolled": pa.array(levels, pa.int64())})
 

@@ -100,9 +100,9 @@ class Store:
 
 
 def _sqlite(path: Path, *, create: bool) -> sa.Engine:
-    remains = [path.with_name(path.name + ending) for ending in ("-journal", "-wal")]
+    journal = path.with_name(f"{path.name}-journal")
     if not path.exists():
-        if any(other.exists() for other in remains):
+        if journal.exists():
             raise LedgerFailed(f"The ledger {str(path)!r} is gone but its journal is there. Restore the file first.")
         if not create:
             raise LedgerFailed(f"There is no ledger {str(path)!r}. Check the path, or make one with `register`.")
@@ -116,8 +116,8 @@ def _recognise(path: Path) -> None:
     unchanged = "Nothing was changed."
     try:
         with path.open("rb") as file:
-            header = file.read(100)
-        writable = os.access(path, os.W_OK) and path.stat().st_mode & 0o222  # root may write read-only files; we do not
+            header, status = file.read(100), os.fstat(file.fileno())
+        writable = os.access(path, os.W_OK) and status.st_mode & 0o222  # root may write read-only files; we do not
     except OSError as error:
         raise LedgerFailed(f"The ledger {str(path)!r} cannot be read: {error.strerror}.") from None
     if not header:
@@ -129,6 +129,11 @@ def _recognise(path: Path) -> None:
         raise LedgerFailed(f"{str(path)!r} is not a ledger, or damaged at its beginning. {unchanged}")
     if int.from_bytes(header[68:72], "big") != schema.APPLICATION:
         raise LedgerFailed(f"{str(path)!r} is an SQLite file, but not a ledger. {unchanged}")
+    page = int.from_bytes(header[16:18], "big")
+    if (
+        status.st_size % page and not path.with_name(f"{path.name}-journal").exists()
+    ):  # else a writer is about to finish it
+        raise LedgerFailed(f"The ledger {str(path)!r} is damaged: its end is missing. Restore a copy. {unchanged}")
     if not writable:
         raise LedgerFailed(
             f"The ledger {str(path)!r} is read-only, and no question can be answered without a charge. "
