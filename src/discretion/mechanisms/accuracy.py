@@ -4,9 +4,9 @@ An affine estimate of a total is Σ_u v_u x_u + offset + noise, v the same withi
 steps per person until `error` turns it into the units of the answer.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from math import hypot, sqrt
+from math import gcd, hypot, sqrt
 from typing import TypeVar
 
 import numpy as np
@@ -110,11 +110,11 @@ def total_error(
 ) -> Error:
     """The error of an affine estimate whose people count `share` and whose noise has this variance, in steps².
 
-    A believed relation of preferences and values need not be used: where the worst case is better without, it holds.
+    Where the worst case of everything is better than what follows from the belief, it is used: it always holds.
     """
     unit = float(aggregate.step) / (specification.size if aggregate.kind == "mean" else 1)
     heads, errors = specification.heads, []
-    for used in dict.fromkeys([belief, replace(belief, assume=None)]):
+    for used in dict.fromkeys([belief, Belief()]):
         means = Means.believed(aggregate, used)
         scatter = means.variance * assignment(share, heads, means)
         errors.append(
@@ -199,14 +199,15 @@ def weighted_error(
     """The error of the law in `linear`."""
     if not is_affine(aggregate):
         return ratio_error(aggregate, specification, belief, np.asarray(weights, dtype=np.float64))
-    scale = float(parts(aggregate)[0].scale) * MICRO
+    unit = gcd(*map(int, weights)) or MICRO
+    scale = float(parts(aggregate)[0].scale) * MICRO / unit
     return total_error(
         aggregate,
         specification,
         belief,
         weights / float(divisor),
         offset=float(offset),
-        variance=laplace_variance(scale) / float(divisor) ** 2,
+        variance=laplace_variance(scale) * (unit / float(divisor)) ** 2,
     )
 
 
