@@ -1,12 +1,22 @@
 """The demonstration: a clinic is invented, protected, asked four questions, and its accuracy is drawn."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
+from rich.console import Console
+from rich.text import Text
 
+from discretion import render
+from discretion.connection import Connection, connect
+from discretion.errors import QueryRefused
 from discretion.noise import simulation
+from discretion.plot import draw_accuracy
 
 LEVELS = {"strict": 0.1, "medium": 0.5, "open": 1.0}
 REGIONS = ("North", "East", "South", "West")
@@ -42,3 +52,107 @@ def invent_clinic(folder: Path, *, people: int = 20_000, seed: int = 2015) -> No
         "day": np.datetime64("2025-01-01") + rng.integers(0, 365, owner.size),
     }
     parquet.write_table(pa.table(rows), folder / "visits.parquet")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One question of the demonstration."""
+
+    sql: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    why: str = ""
+
+    @property
+    def command(self) -> str:
+        flags = "".join(f" --{name} {value}" for name, value in self.options.items())
+        return f'discretion query "{self.sql}"{flags}'
+
+
+QUESTIONS = (
+    Step(
+        sql="SELECT COUNT(*) AS operations FROM visits WHERE department = 'surgery'",
+        why="A count over visits: a person has several, five of them count.",
+    ),
+    Step(
+        sql="SELECT region, AVG(systolic) AS pressure FROM patients GROUP BY region",
+        options={"assume": "independent"},
+        why="An average by region, more accurate if preferences have nothing to do with blood pressure.",
+    ),
+    Step(sql="SELECT MEDIAN(age) AS age FROM patients WHERE smoker", why="A median; its error is in ranks."),
+    Step(sql="SELECT patient_id, systolic FROM patients WHERE age > 90", why="Rows of people: refused, and why."),
+)
+
+
+def demonstrate(folder: Path, console: Console) -> None:
+    """The whole story, printed; everything is written to `folder`, which may be used again."""
+    invent_clinic(folder)
+    ledger = folder / "clinic.discretion"
+    ledger.unlink(missing_ok=True)  # an invented clinic may start anew; a real one never
+    with connect(ledger, analyst="demo") as db:
+        _protect(db, folder, console)
+        for number, step in enumerate(QUESTIONS, 1):
+            _ask(db, number, step, console)
+        _chapter(console, "Why that mechanism?", f'discretion explain "{QUESTIONS[0].sql}"')
+        render.show(render.plan_sheets(db.explain(QUESTIONS[0].sql)), console)
+        _chapter(console, "Who has spent what?", "discretion balance")
+        render.show(render.balance_sheets(db.balance()), console)
+        _chapter(console, "What does patient 17 get to see?", "discretion receipt 17")
+        render.show(render.receipt_sheets(db.receipt(17)), console)
+    console.print(f"The clinic and its ledger are in {folder}. Try a question of your own:")
+    console.print(f'  discretion query --ledger {ledger} "SELECT MAX(age) FROM patients"', style="bold", soft_wrap=True)
+    console.print(_draw(folder), soft_wrap=True)
+
+
+def _protect(db: Connection, folder: Path, console: Console) -> None:
+    _chapter(
+        console,
+        "A clinic with 20,000 patients; each chose how much privacy they want",
+        "discretion protect patients patients.parquet --person patient_id --epsilon privacy --level strict=0.1 ...",
+    )
+    patients = db.protect(
+        "patients",
+        folder / "patients.parquet",
+        person="patient_id",
+        epsilon="privacy",
+        levels=LEVELS,
+        bounds={"age": (0, 120), "systolic": (60, 240)},
+        keys={"region": REGIONS},
+    )
+    visits = db.protect(
+        "visits",
+        folder / "visits.parquet",
+        person="patient_id",
+        register="patients",
+        rows_per_person=5,
+        bounds={"cost": (0, 5_000)},
+        keys={"department": DEPARTMENTS},
+    )
+    render.show([*render.table_sheets(patients), *render.table_sheets(visits)], console)
+
+
+def _ask(db: Connection, number: int, step: Step, console: Console) -> None:
+    _chapter(console, f"{number}. {step.why}", step.command)
+    try:
+        render.show(render.release_sheets(db.sql(step.sql, **step.options)), console)
+    except QueryRefused as refusal:
+        console.print(Text(f"Refused. {refusal}", style="red"), "")
+
+
+def _chapter(console: Console, title: str, command: str) -> None:
+    console.rule(Text(title, style="bold"), align="left", style="dim")
+    console.print(Text(f"$ {command}", style="green"), "")
+
+
+def _draw(folder: Path) -> str:
+    """What the plot is called, or why there is none."""
+    if find_spec("matplotlib") is None:
+        return "There is no plot: it needs Matplotlib (pip install 'discretion[plots]')."
+    path = folder / "accuracy.png"
+    patients = parquet.read_table(folder / "patients.parquet")
+    draw_accuracy(
+        path,
+        smoker=patients["smoker"],
+        pressure=patients["systolic"].to_numpy(),
+        epsilon=np.array([LEVELS.get(chosen) or float(chosen) for chosen in patients["privacy"].to_pylist()]),
+    )
+    return f"How accurate the mechanisms are: {path}"

@@ -14,7 +14,7 @@ ROUNDING = -1
 Slopes = dict[int, float]  # released aggregate -> the most the answer moves when it moves by 1; and by rounding
 
 
-def propagate(expression: exp.Expression, environment: Mapping[str, Any], errors: Sequence[Error]) -> Error:
+def propagate(expression: exp.Expr, environment: Mapping[str, Any], errors: Sequence[Error]) -> Error:
     """The error of `expression`, where placeholder i has `errors[i]`; UNKNOWN where no simple rule holds.
 
     Sums, differences, constant factors, roots and rounding: biases add up, the independent noises in squares.
@@ -36,7 +36,7 @@ def propagate(expression: exp.Expression, environment: Mapping[str, Any], errors
     )
 
 
-def _slopes(node: exp.Expression, environment: Mapping[str, Any]) -> Slopes | None:
+def _slopes(node: exp.Expr, environment: Mapping[str, Any]) -> Slopes | None:
     if not _released(node):
         return {}
     if isinstance(node, exp.Placeholder):
@@ -65,7 +65,7 @@ def _rounded(node: exp.Round, environment: Mapping[str, Any]) -> Slopes | None:
     return {**slopes, ROUNDING: slopes.get(ROUNDING, 0.0) + half}
 
 
-def _joined(node: exp.Expression, environment: Mapping[str, Any]) -> Slopes | None:
+def _joined(node: exp.Expr, environment: Mapping[str, Any]) -> Slopes | None:
     left, right = _slopes(node.this, environment), _slopes(node.expression, environment)
     if left is None or right is None or (({*left} & {*right}) - {ROUNDING} and node.find(exp.Sqrt)):
         return None  # a root's slope is only a bound, and bounds do not cancel
@@ -77,7 +77,7 @@ def _joined(node: exp.Expression, environment: Mapping[str, Any]) -> Slopes | No
     }
 
 
-def _multiplied(node: exp.Expression, environment: Mapping[str, Any]) -> Slopes | None:
+def _multiplied(node: exp.Expr, environment: Mapping[str, Any]) -> Slopes | None:
     moving, factor = (node.this, node.expression) if _released(node.this) else (node.expression, node.this)
     if _released(factor) or (isinstance(node, exp.Div) and moving is not node.this):
         return None
@@ -94,5 +94,5 @@ def _scaled(slopes: Slopes | None, factor: float) -> Slopes | None:
     return moved | ({ROUNDING: abs(moved[ROUNDING])} if ROUNDING in moved else {})
 
 
-def _released(node: exp.Expression) -> bool:
+def _released(node: exp.Expr) -> bool:
     return node.find(exp.Placeholder) is not None
