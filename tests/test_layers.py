@@ -14,11 +14,13 @@ LAYERS = """
 errors
 preference
 guarantee noise
-table statistics release
-query column
+table statistics release enrolment listing
+declaration column sql
+query
 mechanisms engines ledger
 plan
-answer arrays audit attack
+flank uncertainty arrays audit attack
+answer plot
 connection
 learn social
 papers

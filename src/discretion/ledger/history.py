@@ -56,7 +56,7 @@ def _text(entry: Entry) -> str:
         case "deliver":
             return f"answer to entry {facts['charge']}"
         case "enroll":
-            return f"{sum(line[2] for line in facts['cohorts']):,} people from {facts['source']}"
+            return f"{sum(line[2] for line in facts['cohorts']):,} people enrolled"
         case "change" | "refresh":
             return f"{sum(line[2] for line in facts['flows']):,} people changed"
         case _:

@@ -59,6 +59,11 @@ class Receipt:
     individual_spent: float
     summary: str
 
+    def __str__(self) -> str:
+        uses = [f"  ε = {use.epsilon:g}  {use.question}" for use in (*self.releases, *self.individual)]
+        head = f"Allowed ε = {self.allowance:g}, spent {self.spent:g}, left {self.remaining:g} (register {self.register!r})."
+        return "\n".join([head, *uses, self.summary])
+
 
 def receipt(db: sa.Connection, register: Register, person: str) -> Receipt:
     """The receipt of one person; the register decides whether they exist, the data never do."""
