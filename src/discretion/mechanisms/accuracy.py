@@ -113,31 +113,25 @@ def total_error(
     Where the worst case of everything is better than what follows from the belief, it is used: it always holds.
     """
     unit = float(aggregate.step) / (specification.size if aggregate.kind == "mean" else 1)
-    heads, errors = specification.heads, []
+    heads, parts_of_error = specification.heads, []
     for used in dict.fromkeys([belief, Belief()]):
         means = Means.believed(aggregate, used)
-        scatter = means.variance * assignment(share, heads, means)
-        errors.append(
-            Error(
-                bias=unit * bias(share, heads, means, offset),
-                noise=unit * sqrt(variance + scatter),
-                assumption=str(used),
-                limits=limits(aggregate, specification),
-            )
-        )
-    return min(errors, key=lambda error: error.total)
+        drawn = sqrt(variance + means.variance * assignment(share, heads, means))
+        parts_of_error.append((unit * bias(share, heads, means, offset), unit * drawn, used))
+    off, drawn, used = min(parts_of_error, key=lambda found: hypot(found[0], found[1]))
+    return Error(bias=off, noise=drawn, assumption=str(used), limits=limits(aggregate, specification))
 
 
 def limits(aggregate: Aggregate, specification: Specification) -> tuple[float, float]:
     """Where the truth can lie at all, in the units of the answer."""
-    low, high = aggregate.person_range
-    people = specification.size
+    step, origin, people = float(aggregate.step), float(aggregate.origin), specification.size
     if aggregate.kind == "mean":
-        return float(aggregate.value(aggregate.lower)), float(aggregate.value(aggregate.upper))
+        return origin + step * aggregate.lower, origin + step * aggregate.upper
     if aggregate.kind == "variance":
-        return 0.0, float(aggregate.step * (aggregate.upper - aggregate.lower)) ** 2 / 4
-    origin = aggregate.origin * people if aggregate.size_is_public else Fraction(0)
-    return float(origin + aggregate.step * low * people), float(origin + aggregate.step * high * people)
+        return 0.0, (step * (aggregate.upper - aggregate.lower)) ** 2 / 4
+    low, high = aggregate.person_range
+    fixed = origin * people if aggregate.size_is_public else 0.0
+    return fixed + step * low * people, fixed + step * high * people
 
 
 def ratio_error(

@@ -99,11 +99,11 @@ def _error(aggregate: Aggregate, specification: Specification) -> Error:
     of all: the true law of |j|, over this one, is a descending likelihood ratio, so it is stochastically smaller. Bias
     is part of it; the two cannot be told apart without the data. (Permute-and-flip is not worse by cost [MS20].)
     """
-    enough = 120 * MICRO // np.maximum(specification.micro, 1) + 1  # beyond, the weights are below e^−60
-    costs = cheapest(specification.micro, np.minimum(specification.heads, enough)) / (2 * MICRO)
+    levels, heads = specification.micro, specification.heads
+    enough = 120 * MICRO // np.maximum(levels, 1) + 1  # people beyond whom the weights are below e^−60
+    used = np.append(0, np.cumsum(levels * heads))[:-1] < 120 * MICRO
+    costs = cheapest(levels[used], np.minimum(heads, enough)[used]) / (2 * MICRO)
     weights = np.exp(-costs)
     weights[1:] *= 2
-    squares = np.arange(len(costs), dtype=np.float64) ** 2
-    return Error(
-        bias=0.0, noise=float(np.sqrt(squares @ weights / weights.sum())), limits=limits(aggregate, specification)
-    )
+    mean_square = np.average(np.arange(len(costs), dtype=np.float64) ** 2, weights=weights)
+    return Error(bias=0.0, noise=float(np.sqrt(mean_square)), limits=limits(aggregate, specification))

@@ -21,7 +21,7 @@ class Tuned(Protocol):
 
 
 L = TypeVar("L", bound=Tuned)
-TRIED = 16  # levels in a round of the search
+TRIED = 12  # levels in a round of the search
 
 
 def best_level(level: Level, specification: Specification, at: Callable[[int], L], among: Sequence[int] = ()) -> L:

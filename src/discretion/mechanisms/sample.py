@@ -60,13 +60,8 @@ def propose(
     if aggregate.kind in ("quantile", "mode"):
         return rank.propose_sample(aggregate, specification, belief, threshold=threshold)
     inner = replace(aggregate, complete=False)
-    forms = [belief.beta is not None, False] if rescaled is None else [rescaled]
-
-    def at(t: int) -> Sample:
-        made = [_tuned(inner, specification, belief, t, rescale) for rescale in dict.fromkeys(forms)]
-        return min(made, key=lambda mechanism: mechanism.error.total)
-
-    return best_level(threshold, specification, at)
+    rescale = belief.beta is not None if rescaled is None else rescaled
+    return best_level(threshold, specification, lambda t: _tuned(inner, specification, belief, t, rescale))
 
 
 def rates(specification: Specification, t: int) -> Floats:

@@ -41,8 +41,7 @@ def propose(
         if t > specification.epsilons[-1]:
             raise Unsuitable(f"Nobody allows an epsilon of {t / MICRO:g}: the threshold leaves everybody out.")
         weights = np.where(specification.micro >= t, t, 0)
-        divisors = [None] if aggregate.kind == "mean" else [Fraction(t)] if belief.beta is None else [Fraction(t), None]
-        made = [tuned(Threshold, aggregate, specification, belief, weights, divisor=divisor) for divisor in divisors]
-        return min(made, key=lambda mechanism: mechanism.error.total)
+        rescales = aggregate.kind == "mean" or belief.beta is not None
+        return tuned(Threshold, aggregate, specification, belief, weights, divisor=None if rescales else Fraction(t))
 
     return best_level(threshold, specification, at, among=specification.epsilons)
