@@ -16,6 +16,7 @@ from discretion.release import Error
 from discretion.statistics import Aggregate, Request
 
 POSITIONS = {"aggregate", "specification", "belief"}  # what every mechanism is proposed with; the rest are options
+MOST_LINES = 12  # of charges in an explanation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +128,9 @@ def _choose_one(
         key=lambda candidate: candidate.error.total if candidate.error is not None else float("inf"),
     )
     chosen = next(c for c in candidates if c.name == forced or (forced == "auto" and not _is_float(c)))
+    if chosen.mechanism is None and forced == "auto":
+        reasons = dict.fromkeys(candidate.reason for candidate in candidates)
+        raise Unsuitable(f"No mechanism answers this {aggregate.kind}. {' '.join(reasons)}")
     if chosen.mechanism is None:
         raise Unsuitable(chosen.reason)
     return Choice(
@@ -158,17 +162,36 @@ def _candidate(
 
 
 def _explain(choice: Choice) -> str:
-    specification = choice.specification
     lines = [f"{choice.label}, protects {choice.aggregate.protects}: {choice.chosen.name}"]
     lines += [f"  {candidate.name:<14} {_verdict(candidate)}" for candidate in choice.candidates]
+    if choice.mechanism.error.assumption:
+        lines.append(f"  assumes {choice.mechanism.error.assumption}; accuracy rests on it, privacy does not")
+    return "\n".join([*lines, *_plain(choice), *_charges(choice)])
+
+
+def _plain(choice: Choice) -> list[str]:
+    """What ordinary differential privacy would have given, which must serve the strictest person."""
+    strictest = choice.specification.strictest / MICRO
+    for candidate in choice.candidates:
+        if candidate.name == "minimum" and candidate.error is not None:
+            ours, plain = choice.mechanism.error.total, candidate.error.total
+            times = f", {plain / ours:,.3g} times this one" if 0 < ours < float("inf") > plain else ""
+            return [f"  plain DP with everybody at the strictest ε = {strictest:g}: error {plain:,.4g}{times}"]
+    return []
+
+
+def _charges(choice: Choice) -> list[str]:
+    """What the cohorts pay and keep; the middle of a long list is left out."""
     spent = choice.mechanism.guarantee.losses
-    for epsilon, people in zip(specification.epsilons, specification.people, strict=True):
-        loss = spent[epsilon].micro_epsilon
-        lines.append(
-            f"  {people:>10,} people with ε = {epsilon / MICRO:g} pay {loss / MICRO:g}"
-            f", keep {(epsilon - loss) / MICRO:g}"
-        )
-    return "\n".join(lines)
+    lines = [
+        f"  {people:>10,} people with ε = {epsilon / MICRO:g} pay {spent[epsilon].micro_epsilon / MICRO:g}"
+        f", keep {(epsilon - spent[epsilon].micro_epsilon) / MICRO:g}"
+        for epsilon, people in zip(choice.specification.epsilons, choice.specification.people, strict=True)
+    ]
+    if len(lines) <= MOST_LINES:
+        return lines
+    half = MOST_LINES // 2
+    return [*lines[:half], f"  ... {len(lines) - 2 * half} more levels", *lines[-half:]]
 
 
 def _verdict(candidate: Candidate) -> str:

@@ -6,6 +6,7 @@ can costs exactly that weight. What is released are the noisy totals; everything
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import gcd
 from typing import Any, Literal, NamedTuple
 
@@ -34,6 +35,7 @@ def is_affine(aggregate: Aggregate) -> bool:
     return aggregate.kind in ("count", "people", "sum") or (aggregate.kind == "mean" and aggregate.size_is_public)
 
 
+@lru_cache(maxsize=1024)
 def parts(aggregate: Aggregate) -> tuple[Part, ...]:
     """What is released, scaled so that a person of weight w loses at most w: Σ |change of part| / scale ≤ 1.
 
@@ -74,6 +76,16 @@ def _rates(aggregate: Aggregate) -> tuple[Fraction, Fraction]:
     return alpha / most, (1 - alpha if is_mean else 1 - 2 * alpha) / most
 
 
+def refuse_scale(aggregate: Aggregate, unit: int) -> None:
+    """Refuse while planning, before anybody is charged, what the exact sampler could not draw."""
+    widest = max(part.scale for part in parts(aggregate)) * MICRO / unit
+    if widest > noise.LARGEST_SCALE:
+        raise Unsuitable(
+            f"Its noise would span about {float(widest):.2g} grid steps, too many for exact arithmetic. "
+            "Use tighter bounds, a coarser grid or fewer rows per person."
+        )
+
+
 def tally(quantity: Quantity, statistics: Statistics, aggregate: Aggregate) -> Any:
     """The quantity by (group, cohort), in whole numbers of any size."""
     counts = np.asarray(statistics.counts).astype(object)
@@ -105,6 +117,9 @@ class Linear:
     divisor: Fraction = Fraction(MICRO)  # micro-ε of weight that count a person once
     offset: Fraction = Fraction(0)  # steps added for what the weights leave out
     error: Error
+
+    def __post_init__(self) -> None:
+        refuse_scale(self.aggregate, self.unit)
 
     @property
     def guarantee(self) -> Guarantee:
