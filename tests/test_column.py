@@ -1,0 +1,100 @@
+"""Columns of every library say the same, and types decide what may be missing."""
+
+from datetime import date
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from discretion.column import bits, categories_of, numbers
+from discretion.errors import InvalidDeclaration
+from discretion.statistics import Aggregate
+
+SAME = {
+    "numpy": np.array([1.0, np.nan, 3.0]),
+    "list": [1.0, None, 3.0],
+    "tuple": (1.0, None, 3.0),
+    "pandas": pd.Series([1.0, None, 3.0]),
+    "pandas nullable": pd.Series([1, None, 3], dtype="Int64"),
+    "pandas arrow": pd.Series([1, None, 3], dtype="int64[pyarrow]"),
+    "polars": pl.Series([1, None, 3]),
+    "arrow": pa.array([1, None, 3]),
+    "arrow chunks": pa.chunked_array([[1, None], [3]]),
+    "infinite": np.array([1.0, np.inf, 3.0]),
+    "integers of pandas over NaN": pd.Series([1, np.nan, 3]),
+}
+
+
+@pytest.mark.parametrize("values", SAME.values(), ids=SAME.keys())
+def test_missing_values_are_not_present_in_any_library(values):
+    column = numbers(values)
+    assert [True, False, True] == column.present.tolist()
+    assert [1, 3] == column.values[column.present].tolist()
+    assert column.nullable
+
+
+@pytest.mark.parametrize("values", [np.array([1, 2]), pd.Series([1, 2]), np.array([True, False])])
+def test_integers_and_booleans_of_numpy_cannot_be_missing(values):
+    assert not numbers(values).nullable
+    assert numbers(values).whole
+
+
+@pytest.mark.parametrize("values", [[1, 2], pl.Series([1, 2]), pa.array([1, 2]), np.array([1.0, 2.0])])
+def test_everything_else_may_be_missing_whether_or_not_it_is(values):
+    assert numbers(values).nullable
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        np.array([True, False, True]),
+        [True, None, True],
+        pl.Series([True, None, True]),
+        pd.Series([True, None, True], dtype="boolean"),
+        np.array([2, 0, -1]),
+        np.array([0.5, np.nan, 1.0]),
+    ],
+)
+def test_conditions_hold_where_they_are_true(condition):
+    assert [True, False, True] == bits(condition).present.tolist()
+
+
+def test_categories_are_numbered_and_others_left_out():
+    column = categories_of(pd.Series(["b", "a", "z", None]), ["a", "b"])
+    assert [True, True, False, False] == column.present.tolist()
+    assert [1, 0] == column.group[:2].tolist()
+    assert [0, 1] == categories_of(np.array([10, 20, 30]), [10, 20]).group[:2].tolist()
+
+
+def test_values_are_clamped_before_they_are_put_on_the_grid():
+    aggregate = Aggregate(kind="mean", protects="value", upper=20, origin=Fraction(-1), step=Fraction(1, 10))
+    steps = numbers(np.array([-1e300, -1.0, 0.04, 0.06, 1.0, 1e300])).steps(aggregate)
+    assert [0, 0, 10, 11, 20, 20] == steps.tolist()
+
+
+def test_large_integers_do_not_overflow():
+    aggregate = Aggregate(kind="sum", protects="value", upper=100)
+    assert [0, 100] == numbers(np.array([-(2**63), 2**63 - 1])).steps(aggregate).tolist()
+    assert [0, 100] == numbers(np.array([0, 2**64 - 1], dtype=np.uint64)).steps(aggregate).tolist()
+
+
+@pytest.mark.parametrize(
+    "values", [["secret", "words"], [1, "secret"], np.zeros((2, 2)), [[1], [2]], 7, [date(2020, 1, 1)], [{"a": 1}]]
+)
+def test_what_is_no_column_of_numbers_is_refused_without_quoting_it(values):
+    with pytest.raises(InvalidDeclaration) as refusal:
+        numbers(values)
+    assert "secret" not in str(refusal.value)
+    assert refusal.value.__cause__ is None
+
+
+def test_categories_of_another_type_are_refused():
+    with pytest.raises(InvalidDeclaration, match="of the values' type"):
+        categories_of(np.array([1, 2]), ["a", "b"])
+
+
+def test_a_column_never_shows_its_values():
+    assert "Column(people=2, private)" == repr(numbers(np.array([41, 42])))

@@ -1,0 +1,108 @@
+"""The planner: best first, reasons given, public information only."""
+
+import pytest
+
+from discretion.errors import InvalidDeclaration, InvalidPreference, Unsuitable
+from discretion.mechanisms import MECHANISMS, Belief
+from discretion.plan import choose
+from discretion.preference import MICRO, Specification
+from discretion.statistics import Aggregate
+
+COUNT = Aggregate(kind="count", protects="value")
+THREE = Specification(epsilons=(10_000, 200_000, 1_000_000), people=(540, 370, 90))
+
+
+def test_the_smallest_predicted_error_is_chosen():
+    (choice,) = choose([COUNT], THREE, Belief()).choices
+    errors = [candidate.error.total for candidate in choice.candidates if candidate.error is not None]
+    assert errors == sorted(errors)
+    assert choice.chosen is choice.candidates[0]
+    assert errors[0] == choice.mechanism.error.total
+
+
+def test_every_mechanism_is_listed_with_an_error_or_a_reason():
+    (choice,) = choose([Aggregate(kind="mean", protects="presence", upper=10)], THREE, Belief()).choices
+    assert set(MECHANISMS) == {candidate.name for candidate in choice.candidates}
+    assert all(candidate.error is not None or candidate.reason for candidate in choice.candidates)
+
+
+@pytest.mark.parametrize("name", ["minimum", "threshold", "sample", "stretch", "partition", "exponential", "weighted"])
+def test_a_mechanism_can_be_forced(name):
+    (choice,) = choose([COUNT], THREE, Belief(), mechanism=name).choices
+    assert name == choice.chosen.name
+
+
+def test_options_reach_the_forced_mechanism_only():
+    plan = choose([COUNT], THREE, Belief(), mechanism="sample", threshold=0.5)
+    assert 500_000 == plan.choices[0].mechanism.threshold
+    assert [10_000, 200_000, 500_000] == [loss.micro_epsilon for loss in plan.guarantee.losses.values()]
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"threshold": 0.5}, "need mechanism="),
+        ({"mechanism": "best"}, "must be 'auto' or one of 'public', "),
+        ({"mechanism": "sample", "cap": 1}, "'sample' has no option 'cap'; it has 'rescaled', 'threshold'"),
+        ({"mechanism": "minimum", "cap": 1}, "'minimum' has no option 'cap'; it has none"),
+    ],
+)
+def test_bad_choices_are_refused(asked, says):
+    with pytest.raises(InvalidDeclaration, match=says):
+        choose([COUNT], THREE, Belief(), **asked)
+
+
+def test_a_forced_mechanism_that_cannot_answer_says_why():
+    with pytest.raises(Unsuitable, match="one count of people"):
+        choose([Aggregate(kind="mean", protects="value")], THREE, Belief(), mechanism="exponential")
+
+
+def test_nobody_with_a_budget_is_refused():
+    with pytest.raises(InvalidPreference, match="above 0"):
+        choose([COUNT], Specification(epsilons=(0,), people=(5,)), Belief())
+
+
+def test_noise_that_cannot_be_drawn_exactly_is_refused_before_anybody_is_charged():
+    with pytest.raises(Unsuitable, match=r"No mechanism answers this sum\..*coarser grid"):
+        choose([Aggregate(kind="sum", protects="value", upper=2**60)], THREE, Belief())
+
+
+def test_charges_of_several_aggregates_add_up():
+    plan = choose([COUNT, COUNT], THREE, Belief(), mechanism="minimum")
+    assert [20_000] * 3 == [loss.micro_epsilon for loss in plan.guarantee.losses.values()]
+    assert 2 == len(plan.request.measures)
+
+
+def test_an_exact_answer_is_preferred_to_every_noisy_one():
+    (choice,) = choose([Aggregate(kind="people", protects="value", complete=True)], THREE, Belief()).choices
+    assert "public" == choice.chosen.name
+
+
+def test_the_explanation_has_everything():
+    text = str(choose([COUNT], THREE, Belief(expect=(0, 0.5))))
+    assert text.startswith("count, protects value: weighted\n  weighted ")
+    for name in MECHANISMS:
+        assert f"\n  {name} " in text
+    assert "assumes every cohort between 0 and 0.5; accuracy rests on it, privacy does not" in text
+    assert "plain DP with everybody at the strictest ε = 0.01: error 141.4, " in text
+    assert "540 people with ε = 0.01 pay 0.01, keep 0" in text
+    assert "not suitable: The answer depends on values" in text
+
+
+def test_a_long_list_of_charges_is_shortened():
+    specification = Specification(epsilons=tuple(range(10_000, MICRO + 1, 10_000)), people=(5,) * 100)
+    text = str(choose([COUNT], specification, Belief()))
+    assert "... 88 more levels" in text
+    assert text.count("people with ε") == 12
+
+
+def test_personalisation_never_costs_accuracy():
+    """The best candidate is at least as good as plain DP, whatever the levels."""
+    for levels in [(10_000,), (10_000, 20_000), (1_000, 999_000), (500_000, 500_001, 900_000)]:
+        specification = Specification(epsilons=levels, people=(50,) * len(levels))
+        for protects in ("value", "presence"):
+            for kind in ("count", "sum", "mean", "variance"):
+                aggregate = Aggregate(kind=kind, protects=protects, upper=8 if kind != "count" else 1)
+                (choice,) = choose([aggregate], specification, Belief()).choices
+                plain = next(c for c in choice.candidates if c.name == "minimum")
+                assert choice.mechanism.error.total <= plain.error.total
