@@ -19,6 +19,7 @@ declaration column sql
 query
 mechanisms engines ledger
 plan
+interval
 flank uncertainty arrays audit attack
 answer plot
 connection

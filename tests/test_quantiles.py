@@ -6,6 +6,7 @@ import pytest
 import discretion as dn
 from discretion import noise
 from discretion.errors import InvalidDeclaration, Unsuitable
+from discretion.preference import Specification
 
 PEOPLE = 2_000
 RNG = noise.simulation(5)
@@ -75,6 +76,37 @@ def test_a_median_of_whole_numbers_is_one_of_them():
 def test_a_grid_is_kept():
     release = dn.median(INCOME, epsilon=EPSILON, bounds=BOUNDS, grid=2_500, rng=noise.simulation(8))
     assert 0 == release.value % 2_500
+
+
+@pytest.mark.parametrize("assume", [None, "independent"])
+def test_with_interval_gives_an_interval_in_the_units_of_the_values_that_covers(assume):
+    """95% is promised and the bounds are far from tight: 30 of 30, where 95% would give it one time in five."""
+    rng, truth = noise.simulation(10), float(np.sort(INCOME)[PEOPLE // 2 - 1])
+    for _ in range(30):
+        release = dn.median(INCOME, epsilon=EPSILON, bounds=BOUNDS, assume=assume, with_interval=True, rng=rng)
+        low, high = release.interval(0.95)
+        assert low <= truth <= high
+        assert "value" == release.error.unit
+    assert high - low < 60_000  # and says something: the bounds are 200,000 apart
+    assert release.guarantee.honours(Specification.assign(EPSILON)[0])
+
+
+def test_an_interval_costs_six_parts_and_no_more():
+    release = dn.median(INCOME, epsilon=EPSILON, bounds=BOUNDS, mechanism="exponential", with_interval=True)
+    charged = {level: loss.micro_epsilon for level, loss in release.guarantee.losses.items()}
+    assert all(level - 6 < loss <= level for level, loss in charged.items())
+
+
+def test_sides_beyond_the_data_are_the_bounds():
+    few = dn.median([1.0, 2.0, 3.0], epsilon=[0.1, 0.1, 0.1], bounds=(0, 10), with_interval=True)
+    assert (0.0, 10.0) == few.interval()
+
+
+def test_an_interval_needs_a_quantile_that_knows_its_error():
+    with pytest.raises(InvalidDeclaration, match="not for a mean"):
+        dn.mean(INCOME, epsilon=EPSILON, bounds=BOUNDS, with_interval=True)
+    with pytest.raises(Unsuitable, match="does not know its error"):
+        dn.median(INCOME, epsilon=EPSILON, bounds=BOUNDS, mechanism="smooth", required=True, with_interval=True)
 
 
 def test_what_cannot_be_asked_is_refused():

@@ -7,6 +7,8 @@ assume      None: nothing about the data; "independent": preferences are unrelat
 protects    "value": who is in the data is public; "presence": being in it is secret, and a missing value is an absence
 expect      (low, high): every cohort's fraction or mean is believed to lie there
 rng         None: the secure source; a generator of `noise.simulation(seed)` for experiments
+with_interval  for quantiles: a third of everybody's ε goes to an interval in the units of the values
+model       "personalized"; or "individual", with acknowledged=True: not differential privacy (see `local`)
 
 A missing, NaN or infinite value contributes nothing, and its person is protected like everybody else.
 """
@@ -21,13 +23,15 @@ import numpy as np
 from discretion import noise
 from discretion.column import Column, bits, categories_of, numbers
 from discretion.errors import InvalidDeclaration
-from discretion.guarantee import Protects
+from discretion.guarantee import Guarantee, Protects
+from discretion.interval import MIDDLE, SIDE, WHOLE, between, sides
 from discretion.mechanisms import Belief
 from discretion.mechanisms.belief import Assume
-from discretion.noise import Rng
-from discretion.plan import choose
+from discretion.mechanisms.local import IndividualRelease, release_individual
+from discretion.noise import Floats, Rng
+from discretion.plan import Plan, choose
 from discretion.preference import Integers, Specification
-from discretion.release import Release
+from discretion.release import Error, Release
 from discretion.statistics import Aggregate, Measure, Statistics
 
 STEPS = {
@@ -155,6 +159,9 @@ def _answer(
     protects: Protects = "value",
     expect: tuple[float, float] | None = None,
     rng: Rng = None,
+    with_interval: bool = False,
+    model: str = "personalized",
+    acknowledged: bool = False,
     **options: Any,
 ) -> Release:
     """The whole flow. The plan sees the shape of the question and the preferences, never the column."""
@@ -164,18 +171,67 @@ def _answer(
     if len(column) != len(cohort):
         raise InvalidDeclaration(f"There must be one epsilon per person, got {len(column)} values and {len(cohort)}.")
     shape = replace(aggregate, protects=protects, complete=aggregate.complete and protects == "value")
-    plan = choose([shape], specification, Belief(assume=assume, expect=expect), mechanism=mechanism, **options)
-    (choice,), (measure,) = plan.choices, plan.request.measures
-    statistics = compute(measure, column, cohort, len(specification.epsilons), rng)
-    released = choice.mechanism.release(statistics, rng)
+    if model != "personalized":
+        asked = {"model": model, "acknowledged": acknowledged, "protects": protects, "rng": rng, **options}
+        return _individual(name, shape, column, epsilon, **asked)
+    if with_interval and shape.kind != "quantile":
+        raise InvalidDeclaration(f"with_interval is for medians and other quantiles, not for a {shape.kind}.")
+    whole, parts = (WHOLE, (MIDDLE, SIDE, SIDE)) if with_interval else (1, (1,))
+    spends, place = _part(specification, whole)
+    belief = Belief(assume=assume, expect=expect)
+    shapes = [shape, *(sides(shape, spends, belief, mechanism) if with_interval else ())]
+    plan = choose(shapes, spends, belief, mechanism=mechanism, weights=parts, **options)
+    released = [
+        choice.mechanism.release(compute(measure, column, place[cohort], len(spends.epsilons), rng), rng)
+        for choice, measure in zip(plan.choices, plan.request.measures, strict=True)
+    ]
     return Release(
-        columns={name: tuple(released.tolist())},
-        errors={name: (choice.mechanism.error,) * shape.groups},
-        mechanism=choice.chosen.name,
-        guarantee=plan.guarantee,
+        columns={name: tuple(released[0].tolist())},
+        errors={name: _errors(plan, released)},
+        mechanism=plan.choices[0].chosen.name,
+        guarantee=_over(specification, plan.guarantee, whole),
         simulated=rng is not None,
         explanation=str(plan),
     )
+
+
+def _part(specification: Specification, whole: int) -> tuple[Specification, Integers]:
+    """What each cohort may spend on one of `whole` equal parts, and where each cohort is found then."""
+    levels = specification.micro // whole
+    part = Specification.of(zip(levels.tolist(), specification.people, strict=True))
+    return part, np.searchsorted(part.micro, levels)
+
+
+def _over(specification: Specification, guarantee: Guarantee, whole: int) -> Guarantee:
+    """The same losses by the cohorts of everything they may spend."""
+    return replace(guarantee, losses={level: guarantee.losses[level // whole] for level in specification.epsilons})
+
+
+def _errors(plan: Plan, released: Sequence[Floats]) -> tuple[Error, ...]:
+    """One error a group; in value units if the sides of a quantile were released too."""
+    errors = [choice.mechanism.error for choice in plan.choices]
+    if len(released) == 1:
+        return (errors[0],) * len(released[0])
+    middle, below, above = (float(answers[0]) for answers in released)
+    ranks = tuple(float(choice.aggregate.rank or 0) for choice in plan.choices[1:])
+    return (between(plan.choices[0].aggregate, middle, (below, above), (ranks[0], ranks[1])),)
+
+
+def _individual(name: str, shape: Aggregate, column: Column, epsilon: Any, **asked: Any) -> IndividualRelease:
+    """Model `individual`, which is not differential privacy: the same question to `local`, which fences it."""
+    if shape.groups > 1 or shape.kind not in ("count", "sum", "mean", "quantile"):
+        raise InvalidDeclaration(f"Model `individual` does not answer this {shape.kind}.")
+    values, bounds = column.present * 1.0, (0.0, 1.0)
+    if shape.kind == "count":
+        asked |= {"inside": (1.0, 1.0)}
+    else:
+        values = np.where(column.present, column.steps(shape) * float(shape.step) + float(shape.origin), np.nan)
+        bounds = float(shape.value(shape.lower)), float(shape.value(shape.upper))
+        asked |= {"q": float(shape.rank)} if shape.rank is not None else {}
+    statistic: Any = shape.kind
+    release = release_individual(values, statistic=statistic, epsilon=epsilon, bounds=bounds, **asked)
+    (answers,), (errors,) = release.columns.values(), release.errors.values()
+    return replace(release, columns={name: answers}, errors={name: errors})
 
 
 def compute(measure: Measure, column: Column, cohort: Integers, cohorts: int, rng: Rng = None) -> Statistics:
