@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ class Cohorts:
     """
 
     count: int  # how many cohorts there are
-    levels: Mapping[float | str, int]  # a preference as the column holds it (a number or a name) -> cohort
+    levels: Mapping[float | str | None, int]  # a preference as `Engine.people` gives it -> cohort
     register: str = ""  # where the register is, in the engine's words; empty: the table's own column
     person: str = ""  # the register's columns
     epsilon: str = ""
@@ -32,13 +32,13 @@ class Rows:
 
     query: Query
     cohorts: Cohorts
-    # Nobody has more than rows_per_person rows in the whole table, found when it was enrolled and true while its
-    # fingerprint stands. Saves the engine the look; never changes an answer.
-    bounded: bool = False
 
 
 class Engine(Protocol):
     """Rows in, statistics out. Knows SQL; knows nothing of ε's meaning, mechanisms or balances."""
+
+    def attach(self, name: str, table: Any) -> str:
+        """Take an Arrow, pandas or Polars object as a source; returns its name in the engine's words."""
 
     def schema(self, source: str) -> Mapping[str, str]:
         """The columns of a source and their SQL types."""
@@ -47,7 +47,7 @@ class Engine(Protocol):
         """A digest of the whole content of a source: another one after any edit."""
 
     def people(self, source: str, person: str, epsilon: str = "") -> pa.Table:
-        """Everybody in a source once: person (text), rows, and epsilon where that column is named."""
+        """Everybody in a source once: person (text), rows, and epsilon (a number or a name) where it is asked for."""
 
     def compute(self, request: Request) -> tuple[Statistics, ...]:
         """Statistics for every measure of a request, whose source is a `Rows`."""

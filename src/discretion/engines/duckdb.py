@@ -1,0 +1,299 @@
+"""DuckDB as the engine: opens sources read-only, runs one SQL text, and lets nothing else in or out."""
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from glob import glob
+from os import stat
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from discretion.engines import Rows
+from discretion.engines.sql import Column, Facts, Statement, person_text, preference, statement
+from discretion.errors import EngineFailed, InvalidDeclaration, InvalidPreference
+from discretion.noise import coin_key
+from discretion.statistics import Measure, Request, Statistics
+
+logger = logging.getLogger(__name__)
+
+MEMORY = "memory:"
+# No network, no extensions, no objects of the calling program, no files beyond the declared sources (see _open).
+_LOCKED = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_persistent_secrets": "false",
+}
+_CSV_TYPES = "['BOOLEAN', 'BIGINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR']"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one scan of a source found about its people; true while its fingerprint stands."""
+
+    most_rows: int
+    owned: bool
+
+
+class DuckDB:
+    """The embedded engine. Sources: Parquet and CSV files (also patterns), `file.duckdb#table`, attached objects."""
+
+    def __init__(self, *, threads: int | None = None, memory: str | None = None) -> None:
+        limits = {"threads": threads, "memory_limit": memory}
+        self._config: dict[str, Any] = _LOCKED | {
+            name: str(limit) for name, limit in limits.items() if limit is not None
+        }
+        self._attached: dict[str, tuple[pa.Table, str]] = {}  # a copy of our own, and its digest
+        self._digests: dict[tuple[Any, ...], str] = {}  # path, size and time of change -> digest
+        self._found: dict[tuple[str, str], Found] = {}  # fingerprint, person column -> what was found
+        self._types: dict[str, dict[str, str]] = {}  # fingerprint -> schema
+
+    def attach(self, name: str, table: Any) -> str:
+        """Take an Arrow, pandas or Polars object as a source; returns its name in the engine's words."""
+        try:
+            taken = pa.Table.from_pandas(table, preserve_index=False) if hasattr(table, "iloc") else pa.table(table)
+        except (TypeError, ValueError, pa.ArrowException):
+            raise InvalidDeclaration(
+                f"{name!r} must be an Arrow, pandas or Polars table or a file, got {type(table).__name__}."
+            ) from None
+        copy = pa.BufferOutputStream()  # whoever owns the object may write to it later
+        with pa.ipc.new_stream(copy, taken.schema) as writer:
+            writer.write_table(taken)
+        buffer = copy.getvalue()
+        digest = hashlib.sha256(memoryview(buffer)).hexdigest()
+        self._attached[name] = (pa.ipc.open_stream(buffer).read_all(), digest)
+        return f"{MEMORY}{name}"
+
+    def schema(self, source: str) -> Mapping[str, str]:
+        """The columns of a source and their SQL types."""
+        mark = self.fingerprint(source)
+        if mark not in self._types:
+            with closing(self._open({"source": source}, typed=False)) as connection:
+                described = _run(connection, "DESCRIBE source").to_pylist()
+            self._types[mark] = {row["column_name"]: row["column_type"] for row in described}
+        return dict(self._types[mark])
+
+    def fingerprint(self, source: str) -> str:
+        """A digest of the whole content: of files, or of an attached table."""
+        if source.startswith(MEMORY):
+            return self._table(source)[1]
+        stamps = _stamps(source)
+        for stamp in stamps:
+            if stamp not in self._digests:
+                with Path(stamp[0]).open("rb") as file:
+                    self._digests[stamp] = hashlib.file_digest(file, "sha256").hexdigest()
+        kind = source.rpartition("#")[2] if "#" in source else ""
+        return hashlib.sha256("\n".join([kind, *(self._digests[stamp] for stamp in stamps)]).encode()).hexdigest()
+
+    def people(self, source: str, person: str, epsilon: str = "") -> pa.Table:
+        """Everybody in a source once: person (text), rows, and epsilon (a number or a name) where it is asked for."""
+        types, who = self.schema(source), exp.column(person, quoted=True)
+        select = exp.select(exp.alias_(person_text(who, types[person]), "person"), "COUNT(*) AS rows")
+        if epsilon:
+            chosen = preference(exp.column(epsilon, quoted=True), types[epsilon])
+            several = f"MIN({chosen}) IS DISTINCT FROM MAX({chosen}) OR COUNT({chosen}) NOT IN (0, COUNT(*))"
+            select = select.select(f"MIN({chosen}) AS epsilon", f"{several} AS several", dialect="duckdb")
+        select = select.from_("source").where(exp.Not(this=exp.Is(this=who, expression=exp.Null()))).group_by(who)
+        with closing(self._open({"source": source})) as connection:
+            people = _run(connection, select.sql("duckdb"))
+        if epsilon:
+            if any(people["several"].to_numpy()):
+                raise InvalidPreference(
+                    f"Somebody's rows carry different values of {epsilon!r}. Give each person one preference."
+                )
+            people = people.drop_columns(["several"])
+        return people
+
+    def compute(self, request: Request) -> tuple[Statistics, ...]:
+        """Statistics for every measure, by one SQL text."""
+        rows: Rows = request.source
+        stated = statement(rows, request.measures, self._facts(rows), coin_key())
+        before = [self.fingerprint(source) for source in stated.sources.values()]
+        with closing(self._open(stated.sources, stated.tables)) as connection:
+            answer = _run(connection, stated.select.sql("duckdb"))
+        if before != [self.fingerprint(source) for source in stated.sources.values()]:
+            raise EngineFailed("A source changed while it was read. Ask again when nobody writes to it.")
+        shape = (len(rows.query.groups), rows.cohorts.count)
+        columns = {column.name: column for column in stated.columns}
+        pairs = zip(request.measures, stated.names, strict=True)
+        return tuple(_statistics(answer, stated, columns[name], measure, shape) for measure, name in pairs)
+
+    def _facts(self, rows: Rows) -> Facts:
+        table, cohorts = rows.query.table, rows.cohorts
+        types = self.schema(table.source)
+        if types != dict(table.columns):
+            raise EngineFailed(f"The columns of table {table.name!r} are not those that were declared. Refresh it.")
+        found = self._scan(table.source, table.person)
+        apart = self.schema(cohorts.register) if cohorts.register else {}
+        return Facts(
+            person=types[table.person],
+            epsilon=apart[cohorts.epsilon] if apart else types.get(table.epsilon, ""),
+            register_person=apart[cohorts.person] if apart else "",
+            owned=found.owned,
+            bounded=found.most_rows <= table.rows_per_person,
+            unique=not apart or self._scan(cohorts.register, cohorts.person).most_rows <= 1,
+        )
+
+    def _scan(self, source: str, person: str) -> Found:
+        """How many rows the busiest person has, and whether every row has an owner: once per state of the source."""
+        mark = (self.fingerprint(source), person)
+        if mark not in self._found:
+            who = exp.column(person, quoted=True)
+            each = exp.select(exp.alias_(who, "p"), "COUNT(*) AS n").from_("source").group_by(who)
+            most = exp.select("MAX(CASE WHEN NOT p IS NULL THEN n END) AS most", "COUNT(*) - COUNT(p) AS lost")
+            with closing(self._open({"source": source})) as connection:
+                (row,) = _run(connection, most.from_(each.subquery("people")).sql("duckdb")).to_pylist()
+            self._found[mark] = Found(most_rows=row["most"] or 0, owned=not row["lost"])
+        return self._found[mark]
+
+    def _open(
+        self, sources: Mapping[str, str], tables: Mapping[str, pa.Table] | None = None, *, typed: bool = True
+    ) -> duckdb.DuckDBPyConnection:
+        """A connection that sees these sources and small tables, and nothing else."""
+        connection = None
+        try:
+            connection = duckdb.connect(":memory:", config=self._config)
+            files = [
+                stamp[0] for source in sources.values() if not source.startswith(MEMORY) for stamp in _stamps(source)
+            ]
+            for number, source in enumerate(sources.values()):
+                if "#" in source:
+                    connection.execute(f"ATTACH {_quoted(source.rpartition('#')[0])} AS db{number} (READ_ONLY)")
+            connection.execute(f"SET allowed_paths = [{', '.join(map(_quoted, files))}]")
+            connection.execute("SET enable_external_access = false")
+            for number, (name, source) in enumerate(sources.items()):
+                self._view(connection, name, source, number, typed=typed)
+            for name, table in (tables or {}).items():
+                connection.register(name, table)
+            connection.execute("SET lock_configuration = true")
+        except duckdb.Error as failure:
+            if connection is not None:
+                connection.close()
+            _log(failure)
+            raise EngineFailed("A source cannot be opened. Is it a Parquet, CSV or DuckDB file, and whole?") from None
+        return connection
+
+    def _view(self, connection: duckdb.DuckDBPyConnection, name: str, source: str, number: int, *, typed: bool) -> None:
+        if source.startswith(MEMORY):
+            connection.register(name, self._table(source)[0])
+            return
+        if "#" in source:
+            table = exp.to_table(source.rpartition("#")[2], dialect="duckdb")
+            table.set("catalog", exp.to_identifier(f"db{number}"))
+            table.set("db", table.args.get("db") or exp.to_identifier("main"))
+            reading = f"SELECT * FROM {table.sql('duckdb')}"
+        elif _is_csv(source):
+            reading = self._csv(source, typed=typed)
+        else:
+            reading = f"SELECT * FROM read_parquet([{_paths(source)}])"
+        connection.execute(f"CREATE VIEW {name} AS {reading}")
+
+    def _csv(self, source: str, *, typed: bool) -> str:
+        """Lines of text, every field cast where it can be: which values a file holds can never make reading fail."""
+        tab = Path(source.removesuffix(".gz")).suffix == ".tsv"
+        dialect = f"""delim = '{chr(9) if tab else ","}', quote = '"', escape = '"', header = true"""
+        if not typed:
+            dates = "dateformat = '%Y-%m-%d', timestampformat = '%Y-%m-%d %H:%M:%S'"
+            guess = f"sample_size = -1, ignore_errors = true, auto_type_candidates = {_CSV_TYPES}, {dates}"
+            return f"SELECT * FROM read_csv([{_paths(source)}], {dialect}, {guess})"
+        types = self.schema(source)
+        texts = ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in types)
+        casts = [f"TRY_CAST({_named(name)} AS {kind}) AS {_named(name)}" for name, kind in types.items()]
+        reading = f"auto_detect = false, ignore_errors = true, columns = {{{texts}}}"
+        return f"SELECT {', '.join(casts)} FROM read_csv([{_paths(source)}], {dialect}, {reading})"
+
+    def _table(self, source: str) -> tuple[pa.Table, str]:
+        name = source.removeprefix(MEMORY)
+        if name not in self._attached:
+            raise EngineFailed(f"{name!r} was an object of an earlier program. Attach it again, or protect a file.")
+        return self._attached[name]
+
+
+def _statistics(
+    answer: pa.Table, stated: Statement, column: Column, measure: Measure, shape: tuple[int, int]
+) -> Statistics:
+    """One measure's whole numbers by group and cohort, out of what the SQL gave."""
+    several = [other.name for other in stated.columns if other.histogram and f"{other.name}_all" in answer.column_names]
+    about = np.ones(answer.num_rows, dtype=bool)
+    for name in several:
+        mine = measure.histogram and name == column.name
+        about &= answer[f"{name}_all"].to_numpy() == (0 if mine else 1)
+    if measure.histogram:
+        return _histogram(answer.filter(pa.array(about)), column, measure, shape)
+    part = answer.filter(pa.array(about))
+    counts = _spread(part, f"{column.name}_n", shape)
+    if measure.aggregate.kind in ("count", "people"):
+        return Statistics(counts=counts.astype(np.int64), totals=counts)
+    return Statistics(
+        counts=counts.astype(np.int64),
+        totals=_spread(part, f"{column.name}_s", shape),
+        squares=_spread(part, f"{column.name}_q", shape) if column.squares else None,
+    )
+
+
+def _histogram(part: pa.Table, column: Column, measure: Measure, shape: tuple[int, int]) -> Statistics:
+    one = measure.aggregate
+    steps = np.arange(one.lower, one.upper + 1)
+    part = part.filter(part[column.name].is_valid())
+    histogram = np.zeros((*shape, len(steps)), dtype=np.int64)
+    places = part["g"].to_numpy(), part["c"].to_numpy(), part[column.name].to_numpy() - one.lower
+    np.add.at(histogram, places, part["n"].cast(pa.int64()).to_numpy())
+    totals = histogram.astype(object) @ steps.astype(object)
+    return Statistics(counts=histogram.sum(axis=2), totals=totals, histogram=histogram)
+
+
+def _spread(part: pa.Table, name: str, shape: tuple[int, int]) -> Any:
+    """A column of whole numbers of any size as (group, cohort), 0 where there is no row."""
+    spread = np.zeros(shape, dtype=object)
+    for group, cohort, number in zip(*(part[c].to_pylist() for c in ("g", "c", name)), strict=True):
+        spread[group, cohort] += int(number or 0)
+    return spread
+
+
+def _run(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
+    try:
+        return connection.sql(sql).to_arrow_table()
+    except duckdb.Error as failure:
+        _log(failure)
+        raise EngineFailed("The database could not run the query; the log names the kind of failure.") from None
+
+
+def _log(failure: Exception) -> None:
+    """The kind alone: a database's own words may quote a private value."""
+    logger.error("DuckDB failed: %s", type(failure).__name__)
+
+
+def _stamps(source: str) -> list[tuple[str, int, int]]:
+    """The files of a source, each with size and time of change."""
+    pattern = source.rpartition("#")[0] if "#" in source else source
+    paths = sorted(glob(pattern)) if any(sign in pattern for sign in "*?[") else [pattern]
+    try:
+        found = [(str(Path(path).resolve()), stat(path)) for path in paths]
+    except OSError:
+        found = []
+    if not found:
+        raise EngineFailed(f"There is no file {pattern!r}. Give the path of a Parquet or CSV file, or x.duckdb#table.")
+    return [(path, status.st_size, status.st_mtime_ns) for path, status in found]
+
+
+def _is_csv(source: str) -> bool:
+    return Path(source.removesuffix(".gz")).suffix.lower() in (".csv", ".tsv", ".txt")
+
+
+def _paths(source: str) -> str:
+    return ", ".join(_quoted(stamp[0]) for stamp in _stamps(source))
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _named(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,454 @@
+"""A request becomes one SQL text and the small tables it joins; an engine only renders and runs it.
+
+read     one row of the table: whose it is, its keys, their preference or cohort, and its values on the grid
+bound    at most rows_per_person of them a person
+count    whole numbers by key and cohort (and by grid value, for histograms)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from discretion.engines import Rows
+from discretion.query import Asked, Joined, Key
+from discretion.sql.scalar import ROW
+from discretion.statistics import Aggregate, Measure
+
+INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+FLOATS = ("DOUBLE", "FLOAT", "REAL")
+_ARROW = {
+    "VARCHAR": pa.string(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us"),
+}
+_ONE = exp.Literal.number(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What was found out about the sources while their fingerprints stand. Saves work; never changes an answer."""
+
+    person: str  # SQL types
+    epsilon: str
+    register_person: str = ""
+    owned: bool = False  # every row has an owner
+    bounded: bool = False  # nobody has more than rows_per_person rows
+    unique: bool = False  # nobody is twice in the register
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One value of every row, and what the measures over it need."""
+
+    name: str
+    asked: Asked
+    inclusion: tuple[int, ...] | None
+    histogram: bool
+    moments: bool
+    squares: bool
+
+    @property
+    def bare(self) -> bool:
+        """Every row counts: no value is needed."""
+        return self.asked.value is None and self.inclusion is None and self.asked.aggregate.kind != "people"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """What an engine runs: a SELECT over sources and small tables, both by the names the text uses.
+
+    It gives columns g and c (group and cohort), n (rows), the histograms' columns, a column `<name>_all` each that is
+    1 where a row is not about that histogram, and `<name>_n`, `_s`, `_q`: counts, sums, sums of squares.
+    """
+
+    select: exp.Select
+    sources: dict[str, str]
+    tables: dict[str, pa.Table]
+    columns: tuple[Column, ...]
+    names: tuple[str, ...]  # the column of each measure
+
+
+def statement(rows: Rows, measures: Sequence[Measure], facts: Facts, key: str) -> Statement:
+    """The SQL for `measures`; `key` is the secret of this release's coins and row choices."""
+    columns, names = _columns(rows.query.asked, measures)
+    build = _Build(rows, columns, facts, key)
+    kept = build.read()
+    bounds = build.can_exceed and not facts.bounded
+    select = build.count(build.bound(kept) if bounds else kept, placed=bounds)
+    return Statement(select=select, sources=build.sources, tables=build.tables, columns=columns, names=names)
+
+
+def person_text(person: exp.Expr, sql_type: str) -> exp.Expr:
+    """A person as text, the same in every table: 17850.0 is 17850."""
+    if sql_type == "VARCHAR":
+        return person.copy()
+    text = exp.cast(person.copy(), "VARCHAR")
+    if sql_type not in FLOATS:
+        return text
+    small = exp.LT(this=exp.Abs(this=person.copy()), expression=exp.Literal.number(2**53))
+    integral = exp.EQ(this=person.copy(), expression=exp.Floor(this=person.copy()))
+    whole = exp.cast(exp.cast(person.copy(), "BIGINT"), "VARCHAR")
+    return exp.Case(ifs=[exp.If(this=exp.and_(small, integral), true=whole)], default=text)
+
+
+def preference(column: exp.Expr, sql_type: str) -> exp.Expr:
+    """A preference as it is found: a double, or a name."""
+    if sql_type in ("DOUBLE", "VARCHAR"):
+        return column.copy()
+    numeric = sql_type in (*INTEGERS, *FLOATS) or sql_type.startswith("DECIMAL")
+    return exp.cast(column.copy(), "DOUBLE" if numeric else "VARCHAR")
+
+
+def _columns(asked: Sequence[Asked], measures: Sequence[Measure]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+    """The columns that measures are about, those over the same values only once; and the column of each measure."""
+    shapes = [_shape(one, measure) for one, measure in zip(asked, measures, strict=True)]
+    distinct = {shape: f"v{number}" for number, shape in enumerate(dict.fromkeys(shapes))}
+    columns = []
+    for shape, name in distinct.items():
+        over = [pair for pair, its in zip(zip(asked, measures, strict=True), shapes, strict=True) if its == shape]
+        moments = [measure for _, measure in over if not measure.histogram]
+        column = Column(
+            name=name,
+            asked=over[0][0],
+            inclusion=over[0][1].inclusion,
+            histogram=len(moments) < len(over),
+            moments=bool(moments),
+            squares=any(measure.aggregate.kind == "variance" for measure in moments),
+        )
+        columns.append(column)
+    return tuple(columns), tuple(distinct[shape] for shape in shapes)
+
+
+def _shape(asked: Asked, measure: Measure) -> Any:
+    one = asked.aggregate
+    grid = (one.lower, one.upper, one.origin, one.step, one.kind if one.kind in ("count", "people") else "")
+    return asked.value and asked.value.sql("duckdb"), asked.fill, grid, measure.inclusion
+
+
+@dataclass
+class _Build:
+    """The three steps, and the sources and small tables they come to need."""
+
+    rows: Rows
+    columns: tuple[Column, ...]
+    facts: Facts
+    key: str
+    sources: dict[str, str] = field(default_factory=dict)
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+
+    @property
+    def can_exceed(self) -> bool:
+        """Counting people once each, in one group, needs no bound on their rows."""
+        return bool(self.rows.query.keys) or any(c.asked.aggregate.kind != "people" for c in self.columns)
+
+    @property
+    def sampled(self) -> bool:
+        return any(column.inclusion is not None for column in self.columns)
+
+    @property
+    def late(self) -> bool:
+        """Whether rows are counted by preference, and cohorts looked up in the small result: cheaper than per row."""
+        cohorts = self.rows.cohorts
+        return not (cohorts.register or cohorts.changes is not None or self.sampled)
+
+    def read(self) -> exp.Select:
+        """Whose row, in which cohort (or with which preference), its keys, its values."""
+        query, table = self.rows.query, self.rows.query.table
+        self.sources["protected"] = table.source
+        person = exp.column(table.person, table=ROW, quoted=True)
+        source = exp.select(exp.alias_(person, "p")).from_(exp.alias_(exp.to_table("protected"), ROW, table=True))
+        if not self.facts.owned:
+            source = source.where(_not_null(person))
+        for joined in query.lookups:
+            source = self._look_up(source, joined)
+        source = self._membership(source, person).where(*(condition.copy() for condition in query.where))
+        source = source.select(*(exp.alias_(key.expression.copy(), key.name) for key in query.keys))
+        for column in self.columns:
+            if not column.bare:
+                value = column.asked.value.copy() if column.asked.value is not None else _ONE.copy()
+                source = source.select(exp.alias_(value, column.name))
+        return self._on_grid(source)
+
+    def bound(self, kept: exp.Select) -> exp.Select:
+        """At most k rows a person: every n/k-th of their n rows, ordered by content, from a keyed random start.
+
+        Which are chosen depends on that person's rows and the key alone, so one person's rows never move another's;
+        and every row has the same chance k/n. People within the bound are not touched.
+        """
+        most = exp.Literal.number(self.rows.query.table.rows_per_person)
+        names = [*(key.name for key in self.rows.query.keys), *(c.name for c in self.columns if not c.bare), "c"]
+        kept = self._placed_keys(kept)
+        everyone = exp.Count(this=exp.Star())
+        exceeding = exp.select("p", exp.alias_(everyone, "n"), exp.alias_(self._start(), "start")).from_("kept")
+        exceeding = exceeding.group_by("p").having(exp.GT(this=everyone.copy(), expression=most))
+        ranked = exp.Window(
+            this=exp.RowNumber(),
+            partition_by=[exp.column("p", table="kept")],
+            order=exp.Order(expressions=[exp.Ordered(this=exp.column(name, table="kept")) for name in names]),
+        )
+        own = [exp.column(name, table="kept") for name in ["p", *names]]
+        ordered = exp.select(*own, exp.alias_(ranked, "place"), "n", "start")
+        ordered = ordered.from_("kept").join("exceeding", on="kept.p = exceeding.p")
+        taken = exp.condition(f"((place - 1) * {most} + start) % n < {most}")
+        chosen = exp.select("p", *names).from_(ordered.subquery("ordered")).where(taken)
+        others = exp.select(*own).from_("kept").join("exceeding", on="kept.p = exceeding.p", join_type="anti")
+        bounded = exp.select("*").from_(exp.union(others, chosen, distinct=False).subquery("both"))
+        return bounded.with_("kept", as_=kept, materialized=False).with_("exceeding", as_=exceeding, materialized=True)
+
+    def count(self, kept: exp.Select, *, placed: bool) -> exp.Select:
+        """Count by raw key and preference, then look up what these few stand for."""
+        keys = [key.name for key in self.rows.query.keys]
+        inner, with_ = kept, kept.args.pop("with_", None)
+        counted = self._counted(keys).from_(inner.subquery("kept_rows"))
+        histograms = [column.name for column in self.columns if column.histogram]
+        sums = [f"{c.name}_{part}" for c in self.columns for part in _parts(c)]
+        group: exp.Expr = exp.Literal.number(0)
+        outer = exp.select().from_(counted.subquery("counted"))
+        for key in self.rows.query.keys:
+            group = exp.Add(
+                this=exp.Mul(this=exp.paren(group), expression=_number(len(key.values))), expression=_place(key, placed)
+            )
+            outer = outer if placed else self._key_join(outer, key, "counted")
+        cohort: exp.Expr = exp.column("c", table="counted")
+        if self.late:
+            self._levels()
+            match = exp.NullSafeEQ(this=cohort, expression=exp.column("preference", table="levels"))
+            outer, cohort = outer.join("levels", on=match), exp.column("cohort", table="levels")
+        shown = list(histograms) + [f"{name}_all" for name in histograms if len(self._sets(keys)) > 1]
+        outer = outer.select(exp.alias_(group, "g"), exp.alias_(cohort, "c"), *shown)
+        outer = outer.select(*(exp.alias_(exp.Sum(this=exp.column(name)), name) for name in ["n", *sums]))
+        outer = outer.group_by(*(exp.Literal.number(i + 1) for i in range(2 + len(shown))))
+        if with_ is not None:
+            outer.set("with_", with_)
+        return outer
+
+    def _sets(self, keys: Sequence[str]) -> list[list[str]]:
+        """What is counted by: keys and preference, and for each histogram its values too."""
+        base = [*keys, "c"]
+        plain = [base] if any(column.moments for column in self.columns) else []
+        return [*plain, *([*base, column.name] for column in self.columns if column.histogram)]
+
+    def _counted(self, keys: Sequence[str]) -> exp.Select:
+        sets = self._sets(keys)
+        histograms = [column.name for column in self.columns if column.histogram]
+        counted = exp.select(*keys, "c", *histograms, exp.alias_(exp.Count(this=exp.Star()), "n"))
+        if len(sets) == 1:
+            counted = counted.group_by(*sets[0])
+        else:
+            tuples = [exp.Tuple(expressions=[exp.column(name) for name in one]) for one in sets]
+            counted.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=tuples)]))
+            marks = [exp.Anonymous(this="GROUPING", expressions=[exp.column(name)]) for name in histograms]
+            counted = counted.select(
+                *(exp.alias_(mark, f"{name}_all") for mark, name in zip(marks, histograms, strict=True))
+            )
+        single = self.rows.query.table.rows_per_person == 1 and (self.can_exceed or self.facts.bounded)
+        for column in self.columns:
+            counted = counted.select(*_aggregates(column, single))
+        return counted
+
+    def _membership(self, source: exp.Select, person: exp.Expr) -> exp.Select:
+        """Add column c: the preference as found, or, where it takes more than that column to know, the cohort."""
+        cohorts, table = self.rows.cohorts, self.rows.query.table
+        if self.late:
+            own = preference(exp.column(table.epsilon, table=ROW, quoted=True), self.facts.epsilon)
+            return source.select(exp.alias_(own, "c"))
+        self._levels()
+        if cohorts.register:
+            self.sources["register"] = cohorts.register
+            side = "left" if cohorts.changes is not None else ""
+            source = source.join(self._members(), on=self._same_person(person), join_type=side, join_alias="m")
+            cohort: exp.Expr = exp.column("cohort", table="m")
+        else:
+            own = preference(exp.column(table.epsilon, table=ROW, quoted=True), self.facts.epsilon)
+            match = exp.NullSafeEQ(this=own, expression=exp.column("preference", table="levels"))
+            source, cohort = source.join("levels", on=match, join_type="left"), exp.column("cohort", table="levels")
+        if cohorts.changes is not None:
+            self.tables["changes"] = cohorts.changes
+            changed = exp.EQ(
+                this=person_text(person, self.facts.person), expression=exp.column("person", table="changes")
+            )
+            source = source.join("changes", on=changed, join_type="left")
+            cohort = exp.Coalesce(this=exp.column("cohort", table="changes"), expressions=[cohort])
+        if self.sampled:
+            source = self._coins(source, person, cohort)
+        return source.select(exp.alias_(cohort.copy(), "c")).where(exp.GTE(this=cohort.copy(), expression=_number(0)))
+
+    def _members(self) -> exp.Select:
+        """The register as person and cohort, nobody twice."""
+        cohorts = self.rows.cohorts
+        person = exp.column(cohorts.person, table="register", quoted=True)
+        own = preference(exp.column(cohorts.epsilon, table="register", quoted=True), self.facts.epsilon)
+        match = exp.NullSafeEQ(this=own, expression=exp.column("preference", table="levels"))
+        members = exp.select(exp.alias_(person, "person")).from_("register").join("levels", on=match)
+        members = members.where(_not_null(person))
+        if self.facts.unique:
+            return members.select(exp.column("cohort", table="levels"))
+        lowest = exp.Min(this=exp.column("cohort", table="levels"))  # the strictest, should there ever be two
+        return members.select(exp.alias_(lowest, "cohort")).group_by(person.copy())
+
+    def _same_person(self, person: exp.Expr) -> exp.Expr:
+        """Compared as they are where that needs no cast that could fail, otherwise as text."""
+        mine, theirs = self.facts.person, self.facts.register_person
+        other = exp.column("person", table="m")
+        if mine == theirs or (mine in INTEGERS and theirs in INTEGERS):
+            return exp.EQ(this=person.copy(), expression=other)
+        return exp.EQ(this=person_text(person, mine), expression=person_text(other, theirs))
+
+    def _coins(self, source: exp.Select, person: exp.Expr, cohort: exp.Expr) -> exp.Select:
+        """Add one coin a person: 16 hexadecimal digits, which compare as texts like the numbers they are."""
+        sampled = [column for column in self.columns if column.inclusion is not None]
+        last_kept = {
+            column.name: [f"{threshold - 1:016x}" if threshold > 0 else None for threshold in column.inclusion or ()]
+            for column in sampled
+        }
+        texts = {name: pa.array(found, pa.string()) for name, found in last_kept.items()}
+        self.tables["thresholds"] = pa.table({"cohort": pa.array(range(self.rows.cohorts.count), pa.int64()), **texts})
+        match = exp.EQ(this=cohort.copy(), expression=exp.column("cohort", table="thresholds"))
+        limits = [exp.alias_(exp.column(c.name, table="thresholds"), f"{c.name}_last") for c in sampled]
+        coin = exp.alias_(_digest(self.key, person_text(person, self.facts.person), 16), "coin")
+        return source.join("thresholds", on=match, join_type="left").select(*limits, coin)
+
+    def _on_grid(self, source: exp.Select) -> exp.Select:
+        names = ["p", "c", *(key.name for key in self.rows.query.keys)]
+        values = [exp.alias_(_stepped(column), column.name) for column in self.columns if not column.bare]
+        return exp.select(*names, *values).from_(source.subquery("source"))
+
+    def _look_up(self, source: exp.Select, joined: Joined) -> exp.Select:
+        """Join a lookup of which every key is there once at most, whatever its file says."""
+        self.sources[joined.name] = joined.lookup.source
+        key = exp.column(joined.lookup.key, quoted=True)
+        others = [name for name in joined.lookup.columns if name != joined.lookup.key]
+        some = [exp.alias_(exp.Min(this=exp.column(name, quoted=True)), name, quoted=True) for name in others]
+        once = exp.select(key, *some).from_(joined.name).group_by(key.copy())
+        mine = exp.column(joined.lookup.key, table=joined.name, quoted=True)
+        match = exp.EQ(this=joined.on.total.copy(), expression=mine)
+        return source.join(once, on=match, join_type="left" if joined.outer else "", join_alias=joined.name)
+
+    def _placed_keys(self, kept: exp.Select) -> exp.Select:
+        """Keys by their number among the values shown; rows with other values take nobody's place."""
+        if not self.rows.query.keys:
+            return kept
+        names = ["p", "c", *(column.name for column in self.columns if not column.bare)]
+        placed = exp.select(*(exp.column(name, table="found") for name in names)).from_(kept.subquery("found"))
+        for key in self.rows.query.keys:
+            placed = self._key_join(placed, key, "found").select(exp.alias_(_place(key, False), key.name))
+        return placed
+
+    def _key_join(self, source: exp.Select, key: Key, relation: str) -> exp.Select:
+        name = f"keys_{key.name}"
+        values = pa.array([_typed(value, key.sql_type) for value in key.values], _ARROW[key.sql_type])
+        self.tables[name] = pa.table({"value": values, "place": pa.array(range(len(key.values)), pa.int64())})
+        match = exp.column(key.name, table=relation), exp.column("value", table=name)
+        return source.join(name, on=exp.NullSafeEQ(this=match[0], expression=match[1]))
+
+    def _levels(self) -> None:
+        levels = self.rows.cohorts.levels
+        text = any(isinstance(found, str) for found in levels)
+        found = pa.array(list(levels), pa.string() if text else pa.float64())
+        self.tables["levels"] = pa.table({"preference": found, "cohort": pa.array(list(levels.values()), pa.int64())})
+
+    def _start(self) -> exp.Expr:
+        """A keyed random number below the person's number of rows, from six hexadecimal digits."""
+        digest = _digest(self.key, person_text(exp.column("p"), self.facts.person), 6, label="rows")
+        number: exp.Expr = _number(0)
+        for place in range(6):
+            digit = exp.Substring(this=digest.copy(), start=_number(place + 1), length=_ONE.copy())
+            found = exp.StrPosition(this=exp.Literal.string("0123456789abcdef"), substr=digit)
+            shifted = exp.Mul(this=exp.paren(number), expression=_number(16))
+            number = exp.Sub(this=exp.Add(this=shifted, expression=found), expression=_ONE.copy())
+        return exp.Mod(this=exp.paren(number), expression=exp.Count(this=exp.Star()))
+
+
+def _place(key: Key, placed: bool) -> exp.Expr:
+    return exp.column(key.name, table="counted") if placed else exp.column("place", table=f"keys_{key.name}")
+
+
+def _digest(key: str, person: exp.Expr, digits: int, label: str = "") -> exp.Expr:
+    """The first digits of SHA-256(key:person); noise.keyed_coin is the same number."""
+    text = exp.DPipe(this=exp.Literal.string(f"{key}{label}:"), expression=person, safe=True)
+    digest = exp.SHA2(this=text, length=_number(256))
+    return exp.Substring(this=digest, start=_ONE.copy(), length=_number(digits))
+
+
+def _stepped(column: Column) -> exp.Expr:
+    """A value clamped and put on the grid; where people are sampled, only if the person's coin says so."""
+    one, value = column.asked.aggregate, exp.column(column.name)
+    stepped: exp.Expr = value
+    if one.kind == "people":
+        stepped = exp.Case(ifs=[exp.If(this=_not_null(value), true=exp.column("p"))])
+    elif one.kind != "count":
+        stepped = _clamped(one, exp.cast(value, "DOUBLE"))
+        if column.asked.fill is not None:
+            stepped = exp.Coalesce(this=stepped, expressions=[_number(column.asked.fill)])
+    if column.inclusion is None:
+        return stepped
+    kept = exp.LTE(this=exp.column("coin"), expression=exp.column(f"{column.name}_last"))
+    return exp.Case(ifs=[exp.If(this=kept, true=stepped)])
+
+
+def _clamped(one: Aggregate, value: exp.Expr) -> exp.Expr:
+    """NULL stays NULL: no comparison with it holds, and its step is NULL."""
+    low, high = float(one.value(one.lower)), float(one.value(one.upper))
+    moved: exp.Expr = value.copy()
+    if one.origin:
+        moved = exp.paren(exp.Sub(this=moved, expression=_number(float(one.origin))))
+    if one.step.numerator == 1:  # a whole factor is exact where a quotient is not
+        moved = moved if one.step == 1 else exp.Mul(this=moved, expression=_number(float(one.step.denominator)))
+    else:
+        moved = exp.Div(this=moved, expression=_number(float(one.step)))
+    size = "INTEGER" if max(abs(one.lower), abs(one.upper)) < 2**31 else "BIGINT"
+    return exp.Case(
+        ifs=[
+            exp.If(this=exp.LTE(this=value.copy(), expression=_number(low)), true=exp.cast(_number(one.lower), size)),
+            exp.If(this=exp.GTE(this=value.copy(), expression=_number(high)), true=exp.cast(_number(one.upper), size)),
+        ],
+        default=exp.cast(exp.Round(this=moved), size),
+    )
+
+
+def _parts(column: Column) -> tuple[str, ...]:
+    if not column.moments:
+        return ()
+    if column.asked.aggregate.kind in ("count", "people"):
+        return ("n",)
+    return ("n", "s", "q") if column.squares else ("n", "s")
+
+
+def _aggregates(column: Column, single: bool) -> list[exp.Expr]:
+    """The counts and sums over one column."""
+    value, one = exp.column(column.name), column.asked.aggregate
+    counted: exp.Expr = exp.Count(this=exp.Star() if column.bare else value.copy())
+    if one.kind == "people" and not single:
+        counted = exp.Count(this=exp.Distinct(expressions=[value.copy()]))
+    wide = "BIGINT" if max(abs(one.lower), abs(one.upper)) < 2**31 else "HUGEINT"
+    found = {
+        "n": counted,
+        "s": exp.Sum(this=value.copy()),
+        "q": exp.Sum(this=exp.Mul(this=exp.cast(value.copy(), wide), expression=value.copy())),
+    }
+    return [exp.alias_(found[part], f"{column.name}_{part}") for part in _parts(column)]
+
+
+def _typed(value: Any, sql_type: str) -> Any:
+    """A declared key as its column holds it."""
+    if not isinstance(value, str) or sql_type not in ("DATE", "TIMESTAMP"):
+        return value
+    return date.fromisoformat(value) if sql_type == "DATE" else datetime.fromisoformat(value)
+
+
+def _not_null(expression: exp.Expr) -> exp.Expr:
+    return exp.Not(this=exp.Is(this=expression.copy(), expression=exp.Null()))
+
+
+def _number(value: float) -> exp.Expr:
+    """A literal; a double keeps its exponent, so that engines read it as a double."""
+    text = exp.Literal.number(repr(abs(value)))
+    double = exp.cast(text, "DOUBLE") if isinstance(value, float) else text
+    return exp.paren(exp.Neg(this=double)) if value < 0 else double
