@@ -7,20 +7,19 @@ import pytest
 from item_checker import worst_finite_log_ratio
 
 from discretion.errors import InvalidDeclaration
-from discretion.noise import ALWAYS, inclusion_threshold, simulation
+from discretion.noise import ALWAYS, simulation
 from discretion.preference import MICRO
 from discretion.social.profile import Profiles
-from discretion.social.response import Response, flip_threshold
+from discretion.social.response import Response, flip_threshold, report_threshold
 
 EPSILON = 1_500_000
 WEIGHTS = (0, 1, 250, 500, 999, 1000)
 
 
-def sampled_law(level):
+def reported_law(level, pivot):
     """The exact law of one reported bit under private weights: absent (None) or held with this weight."""
-    flip = Fraction(flip_threshold(EPSILON), ALWAYS)
-    kept = Fraction(0 if level is None else inclusion_threshold(EPSILON * level // 1000, EPSILON), ALWAYS)
-    one = kept * (1 - flip) + (1 - kept) * flip
+    absent = flip_threshold(EPSILON * pivot // 1000)
+    one = Fraction(absent if level is None else report_threshold(EPSILON * level // 1000, absent), ALWAYS)
     return {1: one, 0: 1 - one}
 
 
@@ -34,10 +33,11 @@ def test_no_item_loses_more_than_its_weight_to_randomised_response():
     for v in WEIGHTS:
         allowed = EPSILON / MICRO * v / 1000
         assert worst_finite_log_ratio(flipped_law(0, v), flipped_law(1, v)) <= allowed + 1e-12
-    for v, u in product((None, *WEIGHTS), repeat=2):
+    for pivot, v, u in product((250, 500, 1000), (None, *WEIGHTS), (None, *WEIGHTS)):
         allowed = EPSILON / MICRO * max(v or 0, u or 0) / 1000
-        assert worst_finite_log_ratio(sampled_law(v), sampled_law(u)) <= allowed + 1e-12
-    assert worst_finite_log_ratio(sampled_law(1000), sampled_law(None)) > 1.4999  # attained
+        assert worst_finite_log_ratio(reported_law(v, pivot), reported_law(u, pivot)) <= allowed + 1e-12
+    assert worst_finite_log_ratio(reported_law(1000, 500), reported_law(None, 500)) > 1.4999  # attained
+    assert worst_finite_log_ratio(reported_law(500, 500), reported_law(None, 500)) > 0.7499
 
 
 def test_the_checker_catches_a_flip_rate_that_is_too_small():
@@ -76,12 +76,15 @@ def test_similarities_are_unbiased():
     assert abs(3 - scores.mean()) < 5 * scores.std() / np.sqrt(scores.size)
 
 
-def test_private_weights_keep_items_at_their_rate():
+def test_private_weights_are_reported_at_their_rate():
     people = 20_000
-    profiles = Profiles.of(np.arange(people), np.zeros(people), np.full(people, 0.5), people=people, items=2)
+    pairs = np.nonzero(np.tile([1, 1, 1, 0], (people, 1)))
+    profiles = Profiles.of(*pairs, np.tile([0.5, 1.0, 0.0], people), people=people, items=4)
     response = Response.publish(profiles, epsilon=2.0, rng=simulation(3))
-    kept = (exp(1.0) - 1) / (exp(2.0) - 1)
-    assert np.all(np.abs(response.estimates.mean(axis=0) - [kept, 0]) < 5 * 0.6 / np.sqrt(people))
+    r = 1 / (1 + exp(1.0))
+    half, whole = 1 - r, 1 - (1 - r) * exp(-2.0)
+    expected = [(half - r) / (whole - r), 1, 0, 0]  # unbiased for weight 1; weight 0 looks like absent
+    assert np.all(np.abs(response.estimates.mean(axis=0) - expected) < 5 * 0.8 / np.sqrt(people))
 
 
 def test_shrinking_ranks_better_and_costs_nothing():
@@ -110,5 +113,5 @@ def test_malformed_publications_are_refused(monkeypatch):
     with pytest.raises(InvalidDeclaration, match="above 0"):
         Response.publish(profiles, epsilon=0)
     monkeypatch.setattr("discretion.social.response.LARGEST", 1)
-    with pytest.raises(InvalidDeclaration, match="fewer columns"):
+    with pytest.raises(InvalidDeclaration, match="into fewer"):
         Response.publish(profiles, epsilon=1)

@@ -93,15 +93,20 @@ def compare(
     neighbours: int = 10,
     runs: int = 5,
     seed: int = 0,
+    untested: float = np.nan,
     progress: bool = False,
 ) -> list[Outcome]:
-    """Run all contenders on the same groups and splits; one outcome per contender and group (`all` first)."""
+    """Run all contenders on the same groups and splits; one outcome per contender and group (`all` first).
+
+    People without hidden items count as `untested`: NaN leaves them out (the paper), 0 is the authors' simulator.
+    """
     if runs < 2:
         raise InvalidDeclaration(f"An interval needs at least two runs, got {runs}.")
     jobs = [(contender, run) for contender in contenders for run in range(runs)]
     rows: dict[str, list[dict[str, _Sample]]] = {contender.name: [] for contender in contenders}
     for contender, run in track(jobs, description="recall", disable=not progress, transient=True):
-        rows[contender.name].append(_run(profiles, contender, protocol, neighbours, 1000 * seed + run))
+        clustered = _cluster(profiles, contender, protocol, 1000 * seed + run)
+        rows[contender.name].append(_samples(*clustered, neighbours, untested))
     return [outcome for name, samples in rows.items() for outcome in _outcomes(name, samples)]
 
 
@@ -117,14 +122,15 @@ def hdp(
     *,
     coefficient: Coefficient = "min",
     public_sizes: bool = False,
+    squared: bool = False,
     budget: float | None = None,
     name: str | None = None,
 ) -> Contender:
-    """Noisy scalar products (or cosines with sizes declared public) at this ε a pair."""
+    """Noisy scalar products at this ε a pair, or cosines with sizes declared public, squared as in the simulator."""
 
     def build(profiles: Profiles, rng: Rng) -> Exchange:
         product = ScalarProduct(profiles=profiles, micro_epsilon=int(allowance(epsilon)), coefficient=coefficient)
-        return Exchange(Cosine.public(product) if public_sizes else product, budget=budget, rng=rng)
+        return Exchange(Cosine.public(product, squared=squared) if public_sizes else product, budget=budget, rng=rng)
 
     measure = "cosine" if public_sizes else "scalar"
     return Contender(name=name or f"HDP {measure} {coefficient} ε={epsilon:g}", build=build)
@@ -162,17 +168,18 @@ class _Sample:
     mean_peers: float
 
 
-def _run(
-    profiles: Profiles, contender: Contender, protocol: Protocol, neighbours: int, seed: int
-) -> dict[str, _Sample]:
-    prepared = contender.prepare(profiles, simulation(3 * seed))
-    parts = split(prepared, rng=simulation(3 * seed + 1))
-    clustering = protocol(contender.build(parts.training, simulation(3 * seed + 2)))
-    values = recall(clustering.neighbours, parts.whole.weights, parts.hidden)
-    chance = random_recall(parts.whole.weights, parts.hidden, neighbours)
-    members = {"all": np.full(prepared.people, True)}
-    if prepared.groups is not None:
-        members |= {name: prepared.groups == number for number, name in enumerate(WESTIN)}
+def _cluster(profiles: Profiles, contender: Contender, protocol: Protocol, seed: int) -> tuple[Split, Clustering]:
+    parts = split(contender.prepare(profiles, simulation(3 * seed)), rng=simulation(3 * seed + 1))
+    return parts, protocol(contender.build(parts.training, simulation(3 * seed + 2)))
+
+
+def _samples(parts: Split, clustering: Clustering, neighbours: int, untested: float) -> dict[str, _Sample]:
+    found = recall(clustering.neighbours, parts.whole.weights, parts.hidden)
+    by_chance = random_recall(parts.whole.weights, parts.hidden, neighbours)
+    values, chance = (np.where(np.isnan(each), untested, each) for each in (found, by_chance))
+    members = {"all": np.full(parts.whole.people, True)}
+    if parts.whole.groups is not None:
+        members |= {name: parts.whole.groups == number for number, name in enumerate(WESTIN)}
     return {name: _sample(values, chance, clustering, who) for name, who in members.items() if who.any()}
 
 

@@ -2,18 +2,20 @@
 
 Definition  With public weights (known for every item, held or not): item i is reported with the truth flipped with
             probability p = 1/(1 + e^(ε v_i)); b̂ = (b̃ − p)/(1 − 2p) is unbiased, items of weight 0 say nothing.
-            With private weights: a held item is first kept with probability q = (e^(ε v_i) − 1)/(e^ε − 1), then every
-            item is flipped with the one public p = 1/(1 + e^ε); b̂ is unbiased for the kept items.
-Guarantee   item i loses ε·v_i, once. Public: (1 − p)/p = e^(ε v). Private: P(1 | held)/P(1 | not held) =
-            1 + q (e^ε − 1) = e^(ε v), and P(0 | held)/P(0 | not held) = 1 + e^−ε − e^−ε(1−v) ≥ e^(−ε v), since
-            e^(−ε v) + e^−ε(1−v) is convex in v and equals 1 + e^−ε at both ends. If item and weight change together,
-            the law with the smaller weight lies between "held with the larger" and "not held": ε·max(v, v').
-            Thresholds are 64-bit, p rounded up and q rounded down: both only lower the loss.
+            With private weights: an item not held is reported with the one public probability r, an item held with
+            weight v with a(v) = min(r e^(ε v), 1 − (1 − r) e^(−ε v)); b̂ = (b̃ − r)/(a(1) − r) is unbiased for items
+            of weight 1 and too small for others. r = 1/(1 + e^(ε·pivot)) serves items of weight `pivot` best: the
+            signal to noise ratio (a(v) − r)²/(r(1 − r)) rises with r up to 1/(1 + e^(ε v)) and falls beyond.
+Guarantee   item i loses ε·v_i, once. Public: (1 − p)/p = e^(ε v). Private: r ≤ a(v) ≤ r e^(ε v) and
+            1 − r ≥ 1 − a(v) ≥ (1 − r) e^(−ε v), so against an item not held ε·v; and if item and weight change
+            together, the law with the smaller weight lies between the one with the larger and "not held", because a
+            is non-decreasing: ε·max(v, v'). Thresholds are 64-bit; p is rounded up and a down: both only lower losses.
 Neighbours  one item of one profile (private weights: and its weight) changes.
 Tested by   tests/social/test_response.py::test_no_item_loses_more_than_its_weight_to_randomised_response
 """
 
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee
 from discretion.noise import ALWAYS, Floats, Rng, coins, inclusion_threshold, keep
-from discretion.preference import Integers, allowance
+from discretion.preference import MICRO, Integers, allowance
 from discretion.social.profile import Profiles
 from discretion.social.weight import WHOLE, promise, thousandths
 
@@ -40,21 +42,27 @@ class Response:
 
     @classmethod
     def publish(
-        cls, profiles: Profiles, *, epsilon: float, public_weights: ArrayLike | None = None, rng: Rng = None
+        cls,
+        profiles: Profiles,
+        *,
+        epsilon: float,
+        public_weights: ArrayLike | None = None,
+        pivot: float = 0.5,
+        rng: Rng = None,
     ) -> "Response":
-        """Flip every bit of every profile. `public_weights` broadcasts to (people, items); else they stay private."""
-        micro = int(allowance(epsilon))
-        if micro <= 0 or profiles.people * profiles.items > LARGEST:
+        """Report every bit of every profile. `public_weights` broadcasts to (people, items); else they stay private."""
+        micro, middle = int(allowance(epsilon)), int(thousandths(pivot))
+        if micro <= 0 or middle <= 0 or profiles.people * profiles.items > LARGEST:
             raise InvalidDeclaration(
-                f"Randomised response needs an epsilon above 0 and at most {LARGEST:,} cells, got {epsilon!r} and "
-                f"{profiles.people:,} people times {profiles.items:,} items. Hash the items into fewer columns."
+                f"Randomised response needs epsilon and pivot above 0 and at most {LARGEST:,} cells, got {epsilon!r}, "
+                f"{pivot!r} and {profiles.people:,} people times {profiles.items:,} items. Hash the items into fewer."
             )
         estimates = np.empty((profiles.people, profiles.items), dtype=np.float32)
         rows = max(1, CELLS // profiles.items)
         for start in range(0, profiles.people, rows):
             part = slice(start, start + rows)
             if public_weights is None:
-                estimates[part] = _sampled(profiles.weights[part], micro, rng)
+                estimates[part] = _reported(profiles.weights[part], micro, middle, rng)
             else:
                 levels = np.broadcast_to(thousandths(public_weights), estimates.shape)[part]
                 estimates[part] = _flipped(profiles.held[part].toarray() > 0, levels, micro, rng)
@@ -91,8 +99,17 @@ def flip_threshold(micro_epsilon: int) -> int:
     return ALWAYS // 2 if micro_epsilon == 0 else inclusion_threshold(micro_epsilon, 2 * micro_epsilon) + 1
 
 
+def report_threshold(micro_epsilon: int, absent: int) -> int:
+    """a = min(r e^ε, 1 − (1 − r) e^−ε) as a 64-bit coin threshold for r = absent/2^64, rounded down, never below r."""
+    context = Context(prec=60)  # 60 correct digits leave the margin below far above the rounding error
+    grown = context.exp(context.divide(Decimal(micro_epsilon), Decimal(MICRO)))
+    rest = context.subtract(Decimal(ALWAYS), context.divide(Decimal(ALWAYS - absent), grown))
+    least = min(context.multiply(Decimal(absent), grown), rest)
+    return max(absent, int(context.subtract(least, Decimal("1e-20"))))
+
+
 def _flipped(bits: NDArray[np.bool_], levels: Integers, micro_epsilon: int, rng: Rng) -> Floats:
-    """Unbiased estimates of `bits`, each flipped at the rate of its level (in thousandths)."""
+    """Unbiased estimates of `bits`, each flipped at the rate of its public level (in thousandths)."""
     found, level = _numbered(levels)
     thresholds = [flip_threshold(int(micro_epsilon * v // WHOLE)) for v in found]
     noisy = bits.ravel() ^ keep(coins(bits.size, rng), thresholds, level)
@@ -102,13 +119,16 @@ def _flipped(bits: NDArray[np.bool_], levels: Integers, micro_epsilon: int, rng:
     return np.asarray((noisy - rate[level]) * gain[level]).reshape(bits.shape)
 
 
-def _sampled(weights: Any, micro_epsilon: int, rng: Rng) -> Floats:
-    """Held items kept at the rate of their private weight, then every item flipped at one rate."""
+def _reported(weights: Any, micro_epsilon: int, pivot: int, rng: Rng) -> Floats:
+    """Estimates of who holds what; held items are reported at the rate of their private weight."""
+    absent = flip_threshold(int(micro_epsilon * pivot // WHOLE))
     found, level = _numbered(weights.data)
-    thresholds = [inclusion_threshold(int(micro_epsilon * v // WHOLE), micro_epsilon) for v in found]
-    kept = weights.copy()
-    kept.data = keep(coins(level.size, rng), thresholds, level).astype(np.int32)
-    return _flipped(kept.toarray() > 0, np.full(weights.shape, WHOLE), micro_epsilon, rng)
+    held = [report_threshold(int(micro_epsilon * v // WHOLE), absent) for v in found]
+    kind = np.zeros(weights.shape, dtype=np.int64)  # 0: not held; else the number of its level, from 1
+    kind[np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr)), weights.indices] = level + 1
+    noisy = keep(coins(kind.size, rng), [absent, *held], kind.ravel()).reshape(kind.shape)
+    rate, whole = absent / ALWAYS, report_threshold(micro_epsilon, absent) / ALWAYS
+    return np.asarray((noisy - rate) / (whole - rate))
 
 
 def _numbered(levels: Integers) -> tuple[Integers, Integers]:
