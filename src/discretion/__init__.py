@@ -5,16 +5,26 @@ import discretion as dn
 release = dn.mean(income, epsilon=eps, bounds=(0, 500_000))    # one ε per person
 release.value, release.error, release.interval(0.95), release.guarantee
 print(release.explain())                                       # why this mechanism, and who pays what
+
+db = dn.connect("clinic.discretion")                           # tables, SQL, and a ledger of who has spent what
+db.protect("patients", "patients.parquet", person="id", epsilon="epsilon", bounds={"age": (0, 120)})
+db.sql("SELECT AVG(age) FROM patients", share=0.1)
 """
 
 from discretion.arrays import count, histogram, mean, median, mode, quantile, sum, variance
 from discretion.arrays import maximum as max
 from discretion.arrays import minimum as min
+from discretion.connection import Connection, connect
 from discretion.release import Error, Release
+from discretion.table import Lookup, Policy
 
 __all__ = [
+    "Connection",
     "Error",
+    "Lookup",
+    "Policy",
     "Release",
+    "connect",
     "count",
     "histogram",
     "max",

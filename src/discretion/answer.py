@@ -54,7 +54,7 @@ def answer(question: Question, *, engine: Engine, ledger: Ledger) -> Release:
 def explain(question: Question, *, ledger: Ledger) -> Plan:
     """The plan that `answer` would charge: who would pay what, for which accuracy. It sees no data."""
     query = parse(question.sql, {table.name: table for table in ledger.tables()})
-    return _propose(question, query, ledger)[1]
+    return propose(question, query, ledger)[1]
 
 
 def conclude(
@@ -103,7 +103,7 @@ def _changes(offer: Offer, ledger: Ledger) -> pa.Table | None:
     return pa.table({"person": changes["person"], "cohort": pa.array(places, pa.int64())})
 
 
-def _propose(question: Question, query: Query, ledger: Ledger) -> tuple[Offer, Plan]:
+def propose(question: Question, query: Query, ledger: Ledger) -> tuple[Offer, Plan]:
     belief = Belief(assume=question.assume, expect=question.expect)
     parts = weights(query) if question.with_interval else (1,) * len(query.asked)
     offer = ledger.offer(query.table.register, share=question.share, parts=sum(parts), partial=question.partial)
@@ -123,7 +123,7 @@ def _propose(question: Question, query: Query, ledger: Ledger) -> tuple[Offer, P
 def _charge(question: Question, query: Query, identity: str, ledger: Ledger) -> tuple[Plan, str]:
     """Plan and pay; plan again if somebody paid or changed their mind in between."""
     for attempt in range(ATTEMPTS):
-        offer, plan = _propose(question, query, ledger)
+        offer, plan = propose(question, query, ledger)
         try:
             entry = ledger.charge(
                 offer,

@@ -21,7 +21,7 @@ from discretion.plan import Plan
 from discretion.release import Release
 from discretion.table import Table
 
-ENGINES = ("duckdb", "spark")
+ENGINES = {"duckdb": "DuckDB", "spark": "Spark"}  # module -> its engine
 
 
 def connect(ledger: str | Path, *, engine: str = "duckdb", analyst: str = "", create: bool = True) -> "Connection":
@@ -29,7 +29,7 @@ def connect(ledger: str | Path, *, engine: str = "duckdb", analyst: str = "", cr
     if engine not in ENGINES:
         raise InvalidDeclaration(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {engine!r}.")
     # An engine is loaded when it is chosen: discretion itself needs none of them to be installed.
-    opened: Engine = import_module(f"discretion.engines.{engine}").connect()
+    opened: Engine = getattr(import_module(f"discretion.engines.{engine}"), ENGINES[engine])()
     return Connection(str(ledger), opened, analyst=analyst, create=create)
 
 

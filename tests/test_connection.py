@@ -1,0 +1,256 @@
+"""The connection keeps its promises: DESIGN's example, refusals, changes of mind and of files."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import discretion as dn
+from clinics import PEOPLE, clinic, patients, visits, write
+from discretion.errors import (
+    BudgetExhausted,
+    EngineFailed,
+    InvalidDeclaration,
+    InvalidPreference,
+    QueryRefused,
+    SourceChanged,
+)
+from discretion.table import Policy
+
+COUNT = "SELECT COUNT(*) FROM patients WHERE smoker"
+
+
+@pytest.fixture
+def db(tmp_path):
+    with clinic(tmp_path) as opened:
+        yield opened
+
+
+def test_the_example_of_the_design_works_as_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(patients(), tmp_path / "patients.parquet")
+    write(patients().select(["patient_id", "epsilon"]).rename_columns(["id", "epsilon"]), tmp_path / "people.parquet")
+    write(visits(), tmp_path / "visits.parquet")
+    db = dn.connect("clinic.discretion")
+    db.register("people", "people.parquet", person="id", epsilon="epsilon")
+    db.protect("visits", "visits.parquet", person="patient_id", register="people", rows_per_person=10)
+    sql = "SELECT COUNT(*) FROM visits WHERE cost > 50"
+    plan = db.explain(sql, share=0.1)
+    assert "COUNT(*)" in str(plan)
+    release = db.sql(sql, share=0.1, mechanism="auto", assume=None, expect=None, with_interval=False, partial=False)
+    assert 1 == len(release)
+    assert 1 == release.to_arrow().num_rows == len(release.to_pandas())
+    assert [(release.value,)] == list(release)
+    assert {0.2, 1.0, 5.0} == {row["epsilon"] for row in db.balance()}
+    assert [sql] == [use.question for use in db.receipt(17).releases]
+    db.prefer(17, 0.2)
+    assert ["enrolment", "person"] == [one.by for one in db.receipt(17).statements]
+    assert "" == db.refresh("people")
+    assert "charge" in [row["kind"] for row in db.history()]
+    assert db.audit(head=db.head()).passed
+
+
+def test_a_table_that_is_its_own_register_protects_values(db):
+    release = db.sql("SELECT region, AVG(age) AS age FROM patients WHERE smoker GROUP BY region", share=0.2)
+    assert "value" == release.guarantee.protects
+    assert ("N", "S") == release.columns["region"]
+    assert all(abs(age - 56) < error.half_width(0.999) for age, error in zip(release.value, release.error, strict=True))
+
+
+def test_an_answer_is_near_the_truth_and_says_how_near(db):
+    truth = int(np.sum(patients()["smoker"].to_numpy(zero_copy_only=False)))
+    release = db.sql(COUNT, share=1.0)
+    assert abs(release.value - truth) <= release.error.half_width(0.9999)
+    assert release.error.half_width() < 200
+
+
+def test_everybody_pays_at_most_the_share_of_their_own_allowance(db):
+    db.sql(COUNT, share=0.1)
+    for row in db.balance():
+        assert 0 < row["spent"] <= 0.1 * row["epsilon"] + 1e-9
+
+
+def test_the_same_question_again_is_free_and_has_the_same_answer(db):
+    first = db.sql(COUNT)
+    spent = db.balance().to_arrow()
+    again = db.sql("select count(*)\nfrom patients where smoker")
+    assert first == again
+    assert spent == db.balance().to_arrow()
+
+
+def test_another_share_is_another_question(db):
+    assert db.sql(COUNT, share=0.1).entry != db.sql(COUNT, share=0.2).entry
+
+
+def test_several_aggregates_share_what_one_would_have(db):
+    both = db.explain("SELECT COUNT(*), AVG(age) FROM patients WHERE smoker", share=0.2)
+    assert [micro // 2 for micro in db.explain(COUNT, share=0.2).specification.epsilons] == [
+        *both.specification.epsilons
+    ]
+    assert 2 == len(both.choices)
+    release = db.sql("SELECT COUNT(*) AS n, AVG(age) AS age, STDDEV(age) AS spread FROM patients", share=0.3)
+    for row in db.balance():
+        assert row["spent"] <= 0.3 * row["epsilon"] + 1e-9
+    assert {"n", "age", "spread"} == set(release.columns)
+
+
+def test_explain_costs_nothing_and_reads_nothing(db, tmp_path):
+    before = db.balance().to_arrow(), len(db.history())
+    (tmp_path / "patients.parquet").unlink()
+    assert "weighted" in str(db.explain(COUNT))
+    assert before == (db.balance().to_arrow(), len(db.history()))
+
+
+def test_what_is_spent_is_refused_with_what_would_still_fit(db):
+    db.sql(COUNT, share=1.0, mechanism="exponential")  # charges everybody in full
+    with pytest.raises(BudgetExhausted, match="Nobody can pay"):
+        db.sql("SELECT COUNT(*) FROM patients WHERE age > 30")
+
+
+def test_somebody_who_cannot_pay_the_share_stops_the_question_unless_it_may_be_partial(db):
+    sql = "SELECT COUNT(*) FROM patients WHERE age > 30"
+    db.sql(COUNT, share=0.8, mechanism="exponential")
+    with pytest.raises(BudgetExhausted, match=r"at most 0\.2 would still fit"):
+        db.sql(sql, share=0.5)
+    db.sql(sql, share=0.5, partial=True, mechanism="exponential")
+    assert {0.0} == {row["remaining"] for row in db.balance()}
+
+
+def test_a_person_who_withdraws_is_left_out_and_spent_stays_spent(db):
+    db.sql(COUNT, mechanism="exponential")
+    db.prefer(3, 0)
+    receipt = db.receipt(3)
+    assert 0 == receipt.allowance
+    assert receipt.spent > 0
+    db.sql("SELECT COUNT(*) FROM patients WHERE age > 30")
+    assert 1 == len(db.receipt(3).releases)
+
+
+def test_a_changed_file_is_refused_until_refresh_and_gives_nothing_back(db, tmp_path):
+    db.sql(COUNT, share=0.5, mechanism="exponential")
+    table = patients()
+    generous = table.set_column(5, "epsilon", pa.array([100.0] * PEOPLE))
+    write(generous, tmp_path / "patients.parquet")
+    with pytest.raises(SourceChanged):
+        db.sql("SELECT COUNT(*) FROM patients WHERE age > 30")
+    with pytest.raises(SourceChanged):
+        db.protect("patients", tmp_path / "patients.parquet", person="patient_id", epsilon="epsilon")
+    spent = db.receipt(5).spent
+    db.refresh("patients")
+    assert spent <= db.receipt(5).spent  # may be rounded up, never down
+    assert db.sql("SELECT COUNT(*) FROM patients WHERE age > 30").entry
+
+
+def test_people_who_come_with_a_refresh_are_asked_too(db, tmp_path):
+    more = patients(PEOPLE + 500)
+    kept = pa.concat_tables([patients(), more.slice(PEOPLE)])
+    write(kept, tmp_path / "patients.parquet")
+    db.refresh("patients")
+    assert PEOPLE + 500 == sum(row["people"] for row in db.balance())
+    plan = db.explain("SELECT COUNT(DISTINCT patient_id) FROM patients")
+    assert PEOPLE + 500 == plan.specification.size
+
+
+def test_a_moved_file_is_found_again(db, tmp_path):
+    db.sql(COUNT)
+    moved = (tmp_path / "patients.parquet").rename(tmp_path / "moved.parquet")
+    with pytest.raises(EngineFailed):
+        db.sql(COUNT, share=0.2)
+    db.refresh("patients", moved)
+    assert db.sql(COUNT, share=0.2).entry
+
+
+def test_rows_of_nobody_and_of_strangers_are_left_out(db):
+    release = db.sql("SELECT COUNT(*) FROM visits", share=1.0)
+    owner = visits()["patient_id"].to_pylist()
+    known = sum(person is not None and person < PEOPLE for person in owner)
+    assert abs(release.value - known) <= release.error.half_width(0.9999)
+
+
+@pytest.mark.parametrize("kind", ["csv", "arrow", "pandas", "polars"])
+def test_files_and_data_frames_of_every_kind_can_be_protected(tmp_path, kind):
+    table = patients(500)
+    if kind == "csv":
+        source = write(table, tmp_path / "patients.csv")
+    else:
+        source = {"arrow": table, "pandas": pd.DataFrame(table.to_pydict()), "polars": pl.from_arrow(table)}[kind]
+    with dn.connect(tmp_path / "l.discretion") as db:
+        db.protect("t", source, person="patient_id", epsilon="epsilon", bounds={"age": (0, 120)})
+        release = db.sql("SELECT AVG(age) FROM t", share=0.5)
+        assert abs(release.value - 56) <= release.error.half_width(0.9999)
+        with pytest.raises(QueryRefused):
+            db.sql("SELECT age FROM t")
+
+
+def test_a_data_frame_is_protected_again_after_a_restart(tmp_path):
+    table = patients(500)
+    with dn.connect(tmp_path / "l.discretion") as db:
+        db.protect("t", table, person="patient_id", epsilon="epsilon")
+        first = db.sql("SELECT COUNT(*) FROM t WHERE smoker")
+    with dn.connect(tmp_path / "l.discretion") as db:
+        with pytest.raises(EngineFailed):
+            db.sql("SELECT COUNT(*) FROM t WHERE age > 30")
+        db.protect("t", table, person="patient_id", epsilon="epsilon")
+        assert first == db.sql("SELECT COUNT(*) FROM t WHERE smoker")
+
+
+def test_a_person_with_two_preferences_is_refused(tmp_path):
+    table = pa.table({"id": [1, 1, 2], "epsilon": [0.1, 0.2, 0.1]})
+    with dn.connect(tmp_path / "l.discretion") as db, pytest.raises(InvalidPreference, match="one preference"):
+        db.protect("t", table, person="id", epsilon="epsilon", rows_per_person=2)
+
+
+def test_named_levels_and_missing_preferences(tmp_path):
+    table = pa.table({"id": [1, 2, 3, None], "privacy": ["strict", None, "0.7", "open"], "x": [True, True, True, True]})
+    with dn.connect(tmp_path / "l.discretion") as db:
+        db.protect("t", table, person="id", epsilon="privacy", levels={"strict": 0.1, "open": 1.0})
+        assert {0.1: 2, 0.7: 1} == {row["epsilon"]: row["people"] for row in db.balance()}
+        assert db.sql("SELECT COUNT(*) FROM t WHERE x").entry
+
+
+def test_the_policy_of_the_steward_holds(tmp_path):
+    with clinic(tmp_path, policy=Policy(largest_share=0.2, quotas={"ada": 0.3})) as db:
+        with pytest.raises(QueryRefused, match=r"0\.2"):
+            db.sql(COUNT, share=0.5)
+        db.sql(COUNT, share=0.2)
+        with pytest.raises(BudgetExhausted, match="quota"):
+            db.sql(COUNT, share=0.19)
+
+
+def test_a_median_gets_an_interval_in_its_own_units_when_asked_beforehand(db):
+    sql = "SELECT MEDIAN(age) AS age FROM patients"
+    ranks = db.sql(sql, share=0.3)
+    assert "rank" == ranks.error.unit
+    release = db.sql(sql, share=0.3, with_interval=True)
+    low, high = release.interval()
+    assert "value" == release.error.unit
+    assert 0 <= low <= release.value <= high <= 120
+    assert low < np.median(patients()["age"]) < high
+    for row in db.balance():
+        assert row["spent"] <= 0.6 * row["epsilon"] + 1e-9
+
+
+def test_an_unfiltered_count_of_people_is_exact_and_free_under_value(db):
+    release = db.sql("SELECT COUNT(DISTINCT patient_id) FROM patients")
+    assert PEOPLE == release.value
+    assert 0 == release.error.total
+    assert {0.0} == {row["spent"] for row in db.balance()}
+
+
+def test_a_register_is_named_where_there_are_several(tmp_path):
+    with dn.connect(tmp_path / "l.discretion") as db:
+        with pytest.raises(InvalidDeclaration, match="none"):
+            db.receipt(1)
+        db.register("a", pa.table({"id": [1], "e": [0.1]}), person="id", epsilon="e")
+        db.register("b", pa.table({"id": [2], "e": [0.1]}), person="id", epsilon="e")
+        with pytest.raises(InvalidDeclaration, match="'a', 'b'"):
+            db.receipt(1)
+        assert 0.1 == db.receipt(1, register="a").allowance
+
+
+def test_an_unknown_engine_and_unknown_columns_are_refused(tmp_path):
+    with pytest.raises(InvalidDeclaration, match="duckdb"):
+        dn.connect(tmp_path / "l.discretion", engine="abacus")
+    with dn.connect(tmp_path / "l.discretion") as db, pytest.raises(InvalidDeclaration, match="'name'"):
+        db.register("a", pa.table({"id": [1], "e": [0.1]}), person="name", epsilon="e")
