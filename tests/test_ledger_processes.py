@@ -1,0 +1,184 @@
+"""Processes that compete for the same budget, and processes that are killed, on SQLite and PostgreSQL."""
+
+import json
+import multiprocessing
+import os
+import time
+from collections import Counter
+from multiprocessing.synchronize import Barrier, Event
+from pathlib import Path
+
+import pytest
+
+from discretion.audit import audit_ledger
+from discretion.errors import BudgetExhausted, PlanOutdated
+from discretion.ledger import Ledger
+from discretion.noise import simulation
+from ledgers import ask, clinic, spent
+
+WRITERS = 8
+SMALL = 0.00001  # a share small enough for any number of questions
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """Real processes, each forked from a server that has imported everything, so that they start at once."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["discretion.audit", "discretion.noise", "psycopg", "pytest"])
+    return context
+
+
+def note(path: str, line: str) -> None:
+    """Append one line in one write, as a terminal would show it: all of it or nothing."""
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(handle, f"{line}\n".encode())
+    os.close(handle)
+
+
+def lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines() if Path(path).exists() else []
+
+
+# Races ----------------------------------------------------------------------------------------------------------------
+
+
+def answer_all(place: str, share: float, partial: bool, start: Barrier, seen: str) -> None:
+    """Ask until the budget is gone."""
+    with Ledger(place) as ledger:
+        start.wait()
+        while True:
+            try:
+                entry = ask(ledger, share, partial=partial)
+                ledger.deliver(entry, json.dumps({"by": os.getpid()}))
+                note(seen, f"{os.getpid()} {entry}")
+            except PlanOutdated:
+                continue
+            except BudgetExhausted:
+                return
+
+
+def change_often(place: str, start: Barrier, times: int) -> None:
+    """Change preferences while others ask."""
+    with Ledger(place) as ledger:
+        start.wait()
+        for turn in range(times):
+            person = f"{os.getpid()}-{turn}"
+            ledger.join("people", person, 0.5)
+            ledger.prefer("people", person, (0.1, 1.0)[turn % 2])
+            ledger.prefer("people", person, 0)
+
+
+def run_all(processes) -> None:
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+        assert 0 == process.exitcode
+
+
+def race(processes, place: str, folder: Path, questions: int) -> None:
+    clinic(place).close()
+    start, seen = processes.Barrier(WRITERS), str(folder / "seen")
+    arguments = (place, 1 / questions, False, start, seen)
+    run_all([processes.Process(target=answer_all, args=arguments) for _ in range(WRITERS)])
+    answered = lines(seen)
+    assert questions == len(answered) == len(set(answered))
+    assert len({line.split()[0] for line in answered}) > 1, "only one process got through: no race took place"
+    with Ledger(place) as ledger:
+        assert [0, 100_000, 500_000, 1_000_000] == [cohort.micro_spent for cohort in ledger.cohorts("people")]
+    assert audit_ledger(place).passed
+
+
+def test_eight_processes_get_exactly_the_answers_the_budget_allows(processes, place, tmp_path):
+    race(processes, place, tmp_path, questions=40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("repetition", range(10))
+def test_eight_processes_get_exactly_the_answers_the_budget_allows_every_time(processes, place, tmp_path, repetition):
+    race(processes, place, tmp_path, questions=100 + repetition)
+
+
+def test_nobody_overspends_while_preferences_change(processes, place, tmp_path):
+    clinic(place).close()
+    start, seen = processes.Barrier(6), str(tmp_path / "seen")
+    asking = [processes.Process(target=answer_all, args=(place, 0.05, True, start, seen)) for _ in range(4)]
+    changing = [processes.Process(target=change_often, args=(place, start, 8)) for _ in range(2)]
+    run_all(asking + changing)
+    with Ledger(place) as ledger:
+        assert all(one.micro_spent <= one.micro_allowance for one in ledger.cohorts("people") if one.enrolled)
+        assert [0.1, 0.5, 1.0] == [spent(ledger, person) for person in ("ann", "dan", "eve")]
+    assert audit_ledger(place).passed
+
+
+def open_it(place: str, start: Barrier, seen: str) -> None:
+    start.wait()
+    with Ledger(place) as ledger:
+        note(seen, ledger.head())
+
+
+def test_eight_processes_that_create_a_ledger_share_one(processes, place, tmp_path):
+    start, seen = processes.Barrier(WRITERS), str(tmp_path / "seen")
+    run_all([processes.Process(target=open_it, args=(place, start, seen)) for _ in range(WRITERS)])
+    assert (WRITERS, 1) == (len(lines(seen)), len(set(lines(seen))))
+    assert audit_ledger(place).passed
+
+
+# Kills ----------------------------------------------------------------------------------------------------------------
+
+
+def ask_forever(place: str, ready: Event, seen: str) -> None:
+    """Charge, deliver, show; and change a preference now and then."""
+    with Ledger(place) as ledger:
+        ready.set()
+        for turn in range(1_000_000):
+            entry = ask(ledger, SMALL, partial=True)
+            delivery = ledger.deliver(entry, json.dumps({"turn": turn}))
+            note(seen, f"{entry} {delivery}")
+            if turn % 3 == 2:
+                ledger.prefer("people", "eve", (0.5, 1.0)[turn % 2])
+
+
+def kill_once(processes, place: str, seen: str, delay: float) -> Counter[str]:
+    """Kill the process `delay` seconds into its work, then check everything; say what state it was in."""
+    ready = processes.Event()
+    process = processes.Process(target=ask_forever, args=(place, ready, seen))
+    process.start()
+    assert ready.wait(60)
+    time.sleep(delay)
+    process.kill()
+    process.join(60)
+    hot = Path(f"{place}-journal").exists()
+    audit = audit_ledger(place)  # no charge is partial, every answer is paid for, the chain holds
+    assert audit.passed, audit.findings
+    with Ledger(place) as ledger:
+        history = {row["entry"]: row for row in ledger.history().to_pylist()}
+        for line in lines(seen):
+            charge, delivery = line.split()
+            assert history[charge]["answered"]
+            assert "deliver" == history[delivery]["kind"]
+        last = max(history.values(), key=lambda row: int(row["entry"].split("-")[0]))["kind"]
+        ledger.deliver(ask(ledger, SMALL, partial=True), "{}")  # the next question works
+    assert audit_ledger(place, head=audit.head).passed
+    return Counter({f"after {last}": 1, "transaction cut short": int(hot)})
+
+
+def kill_often(processes, place: str, folder: Path, runs: int) -> Counter[str]:
+    clinic(place).close()
+    rng, states = simulation(runs), Counter[str]()
+    for _ in range(runs):
+        states += kill_once(processes, place, str(folder / "seen"), float(rng.uniform(0, 0.08)))
+    assert lines(str(folder / "seen")), "nothing was ever answered: the kills came too early to test anything"
+    return states
+
+
+def test_a_killed_process_leaves_a_sound_ledger(processes, place, tmp_path):
+    kill_often(processes, place, tmp_path, runs=16)
+
+
+@pytest.mark.slow
+def test_two_hundred_killed_processes_leave_a_sound_ledger(processes, place, tmp_path):
+    states = kill_often(processes, place, tmp_path, runs=200)
+    print(dict(states))
+    assert states["after charge"] > 0, "no kill came between charge and delivery"
+    assert place.startswith("postgresql") or states["transaction cut short"] > 0
