@@ -105,7 +105,7 @@ def test_everybody_needs_an_epsilon(rows):
 
 
 def test_fewer_people_than_coefficients_are_refused(rows):
-    X, y, epsilon = rows
+    X, _, epsilon = rows
     with pytest.raises(InvalidDeclaration, match="4 coefficients need at least as many people"):
         model().fit(X[:3], [0, 1, 0], epsilon=epsilon[:3])
 

@@ -21,7 +21,7 @@ from discretion.mechanisms.weighted import saturation
 from discretion.noise import Floats, Rng
 from discretion.preference import MICRO, Specification, allowance
 
-RADIUS = 1.0  # how long a useful θ is believed to be in the unit ball; sets the ridge, never the privacy
+RADIUS = 4.0  # how long a useful θ is believed to be in the unit ball; sets the ridge, never the privacy
 GRADIENT_VARIANCE = 0.25  # of one row's gradient, at most, where the decision is open
 
 

@@ -12,7 +12,7 @@ from discretion.errors import InvalidDeclaration
 from discretion.guarantee import PICO, Guarantee, Protects
 from discretion.learn.estimator import PrivateFit
 from discretion.learn.features import Features
-from discretion.learn.moments import FINEST, Moments, Whole, gaussian, gaussian_mu, ridge, sensitivity, spectral
+from discretion.learn.moments import FINEST, Domain, Moments, Whole, gaussian, gaussian_mu, ridge, sensitivity, spectral
 from discretion.learn.people import People
 from discretion.learn.run import Run, plan
 from discretion.mechanisms.weighted import saturation
@@ -30,9 +30,9 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
     method="functional"  [ZZX+12] under mechanism="minimum", "threshold", "sample" (the default) or "stretch", with
                          the tight sensitivity or the "published" one.
 
-    bounds and target_bounds are public; norm is a public bound on the length of a row placed in [−1, 1]: longer rows
-    are shortened with their target. Preferences should be unrelated to what is learned: people with a larger epsilon
-    count for more.
+    bounds and target_bounds are public; norm, for the weighted method, is a public bound on the length of a row placed
+    in [−1, 1]: longer rows are shortened with their target. Preferences should be unrelated to what is learned:
+    people with a larger epsilon count for more.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
             solution, inverse, moments, guarantee, why = self._weighted(X, placed, owners, features, rng)
         else:
             solution, inverse, moments, guarantee, why = self._functional(X, placed, owners, features, rng)
-        length = features.norm if self.method == "weighted" else 1.0
+        length = features.norm if self._domain == "ball" else 1.0
         scale = float(target.half[0])
         slopes, constant = features.original(solution / length * scale)
         self.coef_, self.intercept_ = slopes, constant + float(target.centre[0])
@@ -106,6 +106,12 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return np.asarray(X @ self.coef_ + self.intercept_)
+
+    @property
+    def _domain(self) -> Domain:
+        """The ball where a length is declared or the noise is normal, which goes by length; else the cube."""
+        in_ball = self.method == "weighted" and (self.norm is not None or self.delta > 0)
+        return "ball" if in_ball else "cube"
 
     def _name(self) -> str:
         if self.method == "functional":
@@ -125,13 +131,16 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
             )
 
     def _weighted(self, X: Floats, y: Floats, owners: People, features: Features, rng: Rng) -> "_Fitted":
-        x, shortened = features.ball(X)
-        y = y * shortened
         if self.delta:
-            return self._gaussian(x, y, owners, rng)
-        moved = sensitivity("ball", features.size, owners.protects, FINEST) / FINEST**2
-        weights = self._capped(owners, 2 * _entries(features.size) * moved**2)
-        return self._whole(Whole(domain="ball", **self._declared(owners, features, weights)), x, y, owners, rng)
+            x, shortened = features.ball(X)
+            return self._gaussian(x, y * shortened, owners, rng)
+        domain = self._domain
+        x, shortened = features.ball(X) if domain == "ball" else (features.cube(X), np.ones(len(X)))
+        moved = sensitivity(domain, features.size, owners.protects, FINEST) / FINEST**2
+        variance = 1.0 if domain == "ball" else features.size**2  # of a person's moments, at most about
+        weights = self._capped(owners, 2 * _entries(features.size) * moved**2 / variance)
+        whole = Whole(domain=domain, **self._declared(owners, features, weights))
+        return self._whole(whole, x, y * shortened, owners, rng)
 
     def _gaussian(self, x: Floats, y: Floats, owners: People, rng: Rng) -> "_Fitted":
         pico_delta = int(self.delta * PICO)
@@ -144,7 +153,7 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
         share = (mu / mu.max())[owners.row_cohort] * owners.votes
         moments = gaussian(x, y, share, owners.protects, float(mu.max()), rng)
         guarantee = owners.guarantee(weights, arithmetic="float", pico_delta=pico_delta)
-        return *ridge(moments), moments, guarantee, _why(weights)
+        return *ridge(moments, self.fit_intercept), moments, guarantee, _why(weights)
 
     def _functional(self, X: Floats, y: Floats, owners: People, features: Features, rng: Rng) -> "_Fitted":
         mechanism = self.mechanism or "sample"
@@ -193,8 +202,8 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
         parts = whole.shares // np.minimum(owners.rows_each, whole.shares)
         moments = whole.release(x[rows], y[rows], owners.row_cohort[rows], parts[rows], rng)
         charge = whole.weights if run is None else run.charge
-        solve = ridge if whole.domain == "ball" else spectral
-        return *solve(moments), moments, owners.guarantee(charge, arithmetic="exact"), _why(charge)
+        solved = ridge(moments, self.fit_intercept) if self.method == "weighted" else spectral(moments)
+        return *solved, moments, owners.guarantee(charge, arithmetic="exact"), _why(charge)
 
     def _capped(self, owners: People, ratio: float) -> Integers:
         """Influence min(ε, κ) of each cohort; κ solves the saturation equation for moments of variance 1 at most."""

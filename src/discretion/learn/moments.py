@@ -184,12 +184,19 @@ def gaussian_mu(epsilon: Floats, delta: float) -> Floats:
     return np.asarray(np.where(epsilon > 0, low, 0.0))
 
 
-def ridge(moments: Moments) -> tuple[Floats, Floats]:
-    """[Wang18] AdaSSP: as much ridge as the noise calls for, less where the data are strong; also (A + λI)⁻¹."""
-    size, spread = moments.cross.size, float(moments.products_noise.max())
+def ridge(moments: Moments, intercept: bool) -> tuple[Floats, Floats]:
+    """[Wang18] AdaSSP: as much ridge as the noise calls for, less where the data are strong; also (A + ridge)⁻¹.
+
+    The intercept, the last coefficient, is spared but for one standard deviation of the noise: pulling it to zero
+    would pull every prediction to the middle of the target's bounds.
+    """
+    size, spread = moments.cross.size, float(np.sqrt(np.mean(moments.products_noise**2)))
     values, vectors = np.linalg.eigh(moments.products)
     needed = spread * sqrt(size * log(2 * size**2 / 0.05)) - max(0.0, values[0] - 2 * spread)
-    inverse = vectors @ np.diag(1 / np.maximum(np.maximum(values, 0.0) + max(0.0, needed), 1e-12)) @ vectors.T
+    penalty = np.full(size, max(needed, 1e-9))
+    penalty[-1] = min(penalty[-1], max(spread, 1e-9)) if intercept else penalty[-1]
+    positive = vectors @ np.diag(np.maximum(values, 0.0)) @ vectors.T
+    inverse = np.linalg.inv(positive + np.diag(penalty))
     return inverse @ moments.cross, inverse
 
 
