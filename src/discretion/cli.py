@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from getpass import getuser
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from typer.core import TyperGroup
 
 from discretion import render
+from discretion.attack import attack_idp, draw
 from discretion.audit import audit_ledger
 from discretion.connection import Connection, connect
 from discretion.demo import demonstrate
@@ -58,6 +60,8 @@ app = typer.Typer(
 )
 audits = typer.Typer(no_args_is_help=True, help="Check that promises were kept.")
 app.add_typer(audits, name="audit")
+attacks = typer.Typer(no_args_is_help=True, help="Show why some published promises are fenced off.")
+app.add_typer(attacks, name="attack")
 
 
 def _remember(context: typer.Context, value: bool) -> bool:
@@ -299,6 +303,25 @@ def audit_the_ledger(
         found = audit_ledger(ledger, head=head or None)
     _print(json, render.to_json(found), render.audit_sheets(found))
     raise typer.Exit(0 if found.passed else FAILED)
+
+
+@attacks.command("idp")
+def attack_individual(
+    epsilon: Annotated[float, typer.Option(help="Over all queries together.", min=0.001)] = 0.01,
+    people: Annotated[int, typer.Option(help="How many have a secret bit.", min=2)] = 101,
+    seed: Annotated[int, typer.Option(help="Of the invented data and the noise.")] = 1,
+    plot: Annotated[Path | None, typer.Option(help="Where to draw it (needs Matplotlib).")] = None,
+    json: Json = False,
+) -> None:
+    """Read a secret column off answers under model `individual`, then try the same on differential privacy.
+
+    Example: discretion attack idp --epsilon 0.01 --plot attack.png
+    """
+    with _working("Attacking"):
+        found = attack_idp(epsilon=epsilon, people=people, seed=seed)
+    if plot is not None:
+        draw(found, plot)
+    _print(json, render.to_json([asdict(row) for row in found]), render.attack_sheets(found))
 
 
 @app.command()

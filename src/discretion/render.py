@@ -14,6 +14,7 @@ from rich.console import Console, Group
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from discretion.attack import Reconstruction
 from discretion.audit import LedgerAudit
 from discretion.errors import DiscretionError
 from discretion.ledger import Receipt
@@ -220,6 +221,36 @@ def audit_sheets(audit: LedgerAudit) -> list[Sheet]:
             columns=("entry", "finding") if audit.findings else (),
             rows=tuple(("" if one.entry is None else str(one.entry), one.text) for one in audit.findings),
             notes=(f"{audit.entries} entries; head {audit.head}", "Keep the head: the next audit can be given it."),
+        )
+    ]
+
+
+def attack_sheets(found: Sequence[Reconstruction]) -> list[Sheet]:
+    """How much of a secret column each attack recovered, and what guessing recovers."""
+    rows = tuple(
+        (
+            row.attack,
+            row.against,
+            "yes" if row.is_private else "no",
+            str(row.queries),
+            f"{row.recovered:.1%}",
+            f"{row.guessing:.1%}",
+            f"{row.ceiling:.1%}" if row.ceiling is not None and row.is_private else "",
+        )
+        for row in found
+    )
+    columns = ("attack", "against", "DP", "queries", "recovered", "guessing", "DP allows")
+    return [
+        Sheet(
+            title=f"A secret column, read off answers at a total ε of {found[0].epsilon:g}",
+            columns=columns,
+            rows=rows,
+            notes=(
+                "Model `individual` adds noise only where one person could move the answer: that there is noise is the "
+                "secret.",
+                "Invented data, real mechanisms. This is why `individual` is off unless it is asked for twice.",
+            ),
+            numbers=frozenset(columns[3:]),
         )
     ]
 
