@@ -13,6 +13,7 @@ from discretion.enrolment import Enrolment
 from discretion.errors import PlanOutdated
 from discretion.flank import flanked, interval_errors, weights
 from discretion.ledger import Ledger, Offer
+from discretion.mechanisms import answer as draw
 from discretion.mechanisms.belief import Assume, Belief
 from discretion.noise import Floats, Rng
 from discretion.plan import Plan, choose
@@ -61,8 +62,9 @@ def conclude(
     query: Query, plan: Plan, statistics: Sequence[Statistics], *, entry: str = "", rng: Rng = None
 ) -> Release:
     """Draw the noise, then compute the answer and its error from what was released."""
-    released = [choice.mechanism.release(found, rng) for choice, found in zip(plan.choices, statistics, strict=True)]
-    errors = interval_errors(query, released, [choice.mechanism.error for choice in plan.choices])
+    answers = [draw(choice.mechanism, found, rng) for choice, found in zip(plan.choices, statistics, strict=True)]
+    released = [values for values, _ in answers]
+    errors = interval_errors(query, released, [by_group for _, by_group in answers])
     shown = query.shown(released)
     columns = query.evaluate(released)
     return Release(

@@ -25,7 +25,7 @@ from discretion.column import Column, bits, categories_of, numbers
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee, Protects
 from discretion.interval import MIDDLE, SIDE, WHOLE, between, sides
-from discretion.mechanisms import Belief
+from discretion.mechanisms import Belief, answer
 from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.local import IndividualRelease, release_individual
 from discretion.noise import Floats, Rng
@@ -181,13 +181,13 @@ def _answer(
     belief = Belief(assume=assume, expect=expect)
     shapes = [shape, *(sides(shape, spends, belief, mechanism) if with_interval else ())]
     plan = choose(shapes, spends, belief, mechanism=mechanism, weights=parts, **options)
-    released = [
-        choice.mechanism.release(compute(measure, column, place[cohort], len(spends.epsilons), rng), rng)
+    answers = [
+        answer(choice.mechanism, compute(measure, column, place[cohort], len(spends.epsilons), rng), rng)
         for choice, measure in zip(plan.choices, plan.request.measures, strict=True)
     ]
     return Release(
-        columns={name: tuple(released[0].tolist())},
-        errors={name: _errors(plan, released)},
+        columns={name: tuple(answers[0][0].tolist())},
+        errors={name: _errors(plan, answers)},
         mechanism=plan.choices[0].chosen.name,
         guarantee=_over(specification, plan.guarantee, whole),
         simulated=rng is not None,
@@ -207,12 +207,11 @@ def _over(specification: Specification, guarantee: Guarantee, whole: int) -> Gua
     return replace(guarantee, losses={level: guarantee.losses[level // whole] for level in specification.epsilons})
 
 
-def _errors(plan: Plan, released: Sequence[Floats]) -> tuple[Error, ...]:
+def _errors(plan: Plan, answers: Sequence[tuple[Floats, tuple[Error, ...]]]) -> tuple[Error, ...]:
     """One error a group; in value units if the sides of a quantile were released too."""
-    errors = [choice.mechanism.error for choice in plan.choices]
-    if len(released) == 1:
-        return (errors[0],) * len(released[0])
-    middle, below, above = (float(answers[0]) for answers in released)
+    if len(answers) == 1:
+        return answers[0][1]
+    middle, below, above = (float(released[0]) for released, _ in answers)
     ranks = tuple(float(choice.aggregate.rank or 0) for choice in plan.choices[1:])
     return (between(plan.choices[0].aggregate, middle, (below, above), (ranks[0], ranks[1])),)
 
@@ -272,8 +271,9 @@ def _gridded(
     largest = max(high - low, abs(low), abs(high)) if kind == "sum" else high - low
     if grid is not None and not 0 < grid < float("inf"):
         raise InvalidDeclaration(f"grid must be a step above 0, got {grid!r}.")
-    step = Fraction(str(grid)) if grid is not None else _step(kind, largest, column.whole)
     origin = Fraction(0) if kind == "sum" else low  # a missing value must add 0 to a sum
+    whole = column.whole and origin.denominator == 1
+    step = Fraction(str(grid)) if grid is not None else _step(kind, largest, whole)
     return Aggregate(
         kind=kind,
         protects="value",

@@ -28,18 +28,20 @@ def weights(query: Query) -> tuple[int, ...]:
     return (*(MIDDLE if quantile else WHOLE for quantile in quantiles), *(SIDE, SIDE) * sum(quantiles))
 
 
-def interval_errors(query: Query, released: Sequence[Floats], errors: Sequence[Error]) -> list[tuple[Error, ...]]:
+def interval_errors(
+    query: Query, released: Sequence[Floats], errors: Sequence[tuple[Error, ...]]
+) -> list[tuple[Error, ...]]:
     """The error of every aggregate in every group, in value units for quantiles whose flanks are released too."""
     flanks = zip(released[len(query.asked) :], errors[len(query.asked) :], strict=True)
     found = []
-    for asked, values, error in zip(query.asked, released, errors, strict=False):
+    for asked, values, by_group in zip(query.asked, released, errors, strict=False):
         if len(released) > len(query.asked) and asked.aggregate.kind == "quantile":
             (below, lower), (above, upper) = next(flanks), next(flanks)
-            ranks = lower.asked or 0.0, 1.0 if upper.asked is None else upper.asked
+            ranks = lower[0].asked or 0.0, 1.0 if upper[0].asked is None else upper[0].asked
             answers = zip(values.tolist(), below.tolist(), above.tolist(), strict=True)
             found.append(tuple(between(asked.aggregate, middle, (low, high), ranks) for middle, low, high in answers))
         else:
-            found.append((error,) * asked.aggregate.groups)
+            found.append(by_group)
     return found
 
 

@@ -22,6 +22,7 @@ from discretion.mechanisms import (
     weighted_rank,
 )
 from discretion.mechanisms.belief import Belief
+from discretion.mechanisms.linear import Linear
 from discretion.noise import Floats, Rng
 from discretion.release import Error
 from discretion.statistics import Measure, Statistics
@@ -62,4 +63,13 @@ MECHANISMS: dict[str, Propose] = {
     "smooth": smooth.propose,
 }
 
-__all__ = ["MECHANISMS", "Belief", "Mechanism", "Propose"]
+
+def answer(mechanism: Mechanism, statistics: Statistics, rng: Rng = None) -> tuple[Floats, tuple[Error, ...]]:
+    """The private answers and their errors, one a group; the release itself may tell more than was predicted."""
+    if isinstance(mechanism, Linear):
+        return mechanism.answer(statistics, rng)
+    released = mechanism.release(statistics, rng)
+    return released, (mechanism.error,) * len(released)
+
+
+__all__ = ["MECHANISMS", "Belief", "Mechanism", "Propose", "answer"]

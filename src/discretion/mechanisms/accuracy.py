@@ -6,8 +6,9 @@ steps per person until `error` turns it into the units of the answer.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import gcd, hypot, sqrt
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from discretion.statistics import Aggregate
 
 L = TypeVar("L", bound=Linear)
 RATIO_ASSUMES = "everybody has a value and groups are equally large"
+GROUP_ASSUMES = "those with a value have preferences like everybody's"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,20 +137,30 @@ def limits(aggregate: Aggregate, specification: Specification) -> tuple[float, f
 
 
 def ratio_error(
-    aggregate: Aggregate, specification: Specification, belief: Belief, weights: Floats, coins: float = 0.0
+    aggregate: Aggregate,
+    specification: Specification,
+    belief: Belief,
+    weights: Floats,
+    coins: float = 0.0,
+    part: float | None = None,
 ) -> Error:
     """The error of a mean or variance over a private number of people, by the delta method.
 
-    How many people have a value is secret, so the error cannot know it: it is stated for a full register, evenly
-    spread over the groups, and says so. τ = Σ|w/Σw − 1/n|/2 is how far the weights shift one person's share to
-    another: a mean moves by at most τ·spread. `coins`: Σ Var(weight) / (Σ weight)², where weights are drawn.
+    How many people have a value is secret: before the release the error is stated for a full register, evenly spread
+    over the groups; after it for those who have `part` of all weight in a group. Either way they are taken to have
+    preferences like everybody's. τ = Σ|w/Σw − 1/n|/2 is how far the weights shift one person's share to another: a
+    mean moves by at most τ·spread. `coins`: Σ Var(weight) / (Σ weight)², where weights are drawn.
     """
     means, heads, people = Means.believed(aggregate, belief), specification.heads, specification.size
+    within, assumes = limits(aggregate, specification), RATIO_ASSUMES if part is None else GROUP_ASSUMES
+    part = 1 / aggregate.groups if part is None else part
+    if part <= 0:  # not told apart from nobody: the answer may be anything
+        return Error(bias=within[1] - within[0], noise=0.0, assumption=str(belief), limits=within)
     total = max(1.0, float(heads @ weights))
     share = np.asarray(weights * (people / total), dtype=np.float64)
     moved = float(heads @ np.abs(share - 1)) / people / 2  # τ
-    scatter = aggregate.groups * (assignment(share, heads, means) / people**2 + coins)
-    noises = [sqrt(2) * float(part.scale) * MICRO * aggregate.groups / total for part in parts(aggregate)]
+    scatter = (assignment(share, heads, means) / people**2 + coins) / part
+    noises = [sqrt(2) * float(one.scale) * MICRO / (total * part) for one in parts(aggregate)]
     middle = (aggregate.lower + aggregate.upper) / 2
     away = max(middle - means.low, means.high - middle)  # from the middle, in steps
     mean_noise = noises[0] / 2 if aggregate.size_is_public else hypot(noises[0] / 2, away * noises[-1])
@@ -162,9 +174,17 @@ def ratio_error(
     return Error(
         bias=float(unit) * shifted,
         noise=float(unit) * drawn,
-        assumption="; ".join(filter(None, [str(belief), "" if aggregate.size_is_public else RATIO_ASSUMES])),
-        limits=limits(aggregate, specification),
+        assumption="; ".join(filter(None, [str(belief), "" if aggregate.size_is_public else assumes])),
+        limits=within,
     )
+
+
+def ratio_errors(
+    aggregate: Aggregate, specification: Specification, belief: Belief, weights: Floats, coins: float = 0.0
+) -> dict[str, Any]:
+    """The fields `error` and `error_at` of a ratio: before and after its release."""
+    at = partial(ratio_error, aggregate, specification, belief, weights, coins)
+    return {"error": at(), "error_at": at}
 
 
 def _variance_error(
@@ -182,7 +202,7 @@ def _variance_error(
     return shifted + mean_noise**2, hypot(square, 2 * away * mean_noise)
 
 
-def weighted_error(
+def _affine_error(
     aggregate: Aggregate,
     specification: Specification,
     belief: Belief,
@@ -190,9 +210,6 @@ def weighted_error(
     divisor: Fraction,
     offset: Fraction,
 ) -> Error:
-    """The error of the law in `linear`."""
-    if not is_affine(aggregate):
-        return ratio_error(aggregate, specification, belief, np.asarray(weights, dtype=np.float64))
     unit = gcd(*map(int, weights)) or MICRO
     scale = float(parts(aggregate)[0].scale) * MICRO / unit
     return total_error(
@@ -218,11 +235,8 @@ def tuned(
     """The mechanism with these weights; without a divisor, weights are rescaled to add up to everybody."""
     if divisor is None:
         divisor = Fraction(int(specification.heads @ weights), specification.size)
-    return kind(
-        aggregate=aggregate,
-        specification=specification,
-        weights=tuple(int(weight) for weight in weights),
-        divisor=divisor,
-        offset=offset,
-        error=weighted_error(aggregate, specification, belief, weights, divisor, offset),
-    )
+    shape: dict[str, Any] = {"aggregate": aggregate, "specification": specification, "weights": tuple(weights.tolist())}
+    if is_affine(aggregate):
+        error = _affine_error(aggregate, specification, belief, weights, divisor, offset)
+        return kind(**shape, divisor=divisor, offset=offset, error=error)
+    return kind(**shape, **ratio_errors(aggregate, specification, belief, weights.astype(np.float64)))

@@ -4,7 +4,8 @@ A person's weight is a whole number of micro-ε, and the noise is scaled so that
 can costs exactly that weight. What is released are the noisy totals; everything after them is arithmetic on them.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from math import gcd
@@ -117,6 +118,8 @@ class Linear:
     divisor: Fraction = Fraction(MICRO)  # micro-ε of weight that count a person once
     offset: Fraction = Fraction(0)  # steps added for what the weights leave out
     error: Error
+    # a ratio's error if those with a value have this part of the register's weight, which only the release tells
+    error_at: Callable[[float], Error] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         refuse_scale(self.aggregate, self.unit)
@@ -145,13 +148,25 @@ class Linear:
         return tuple(weigh(tally(part.quantity, statistics, self.aggregate), weights) for part in parts(self.aggregate))
 
     def release(self, statistics: Statistics, rng: Rng) -> Floats:
+        return self.answer(statistics, rng)[0]
+
+    def answer(self, statistics: Statistics, rng: Rng) -> tuple[Floats, tuple[Error, ...]]:
+        """The private answers and their errors; a noisy denominator, released too, tells how good a ratio is."""
         noisy = [
             (centre + noise.discrete_laplace(scale, self.aggregate.groups, rng).astype(object)) * self.unit
             for centre, scale in zip(self.centres(statistics), self.scales, strict=True)
         ]
         if is_affine(self.aggregate):
-            return self._total(noisy[0])
-        return self._ratio([np.asarray(part, dtype=np.float64) for part in noisy])
+            return self._total(noisy[0]), (self.error,) * self.aggregate.groups
+        floats = [np.asarray(part, dtype=np.float64) for part in noisy]
+        return self._ratio(floats), self._ratio_errors(floats[-1])
+
+    def _ratio_errors(self, weight: Floats) -> tuple[Error, ...]:
+        if self.aggregate.size_is_public or self.error_at is None:
+            return (self.error,) * self.aggregate.groups
+        full = float(self.specification.heads @ np.array(self.weights))
+        surely = weight - 3 * float(self.scales[-1]) * self.unit  # less with a probability of 2.5%
+        return tuple(self.error_at(max(part, 0.0)) for part in (surely / max(full, 1.0)).tolist())
 
     def _total(self, noisy: Any) -> Floats:
         """Noisy weighted total -> the answer, exactly until the last rounding."""

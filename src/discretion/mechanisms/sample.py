@@ -3,20 +3,20 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import expm1
+from typing import Any
 
 import numpy as np
 
 from discretion import noise
 from discretion.guarantee import Guarantee
 from discretion.mechanisms import rank
-from discretion.mechanisms.accuracy import Means, laplace_variance, ratio_error, total_error
+from discretion.mechanisms.accuracy import Means, laplace_variance, ratio_errors, total_error
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import Level, best_level
 from discretion.mechanisms.linear import Linear, is_affine, parts
 from discretion.mechanisms.rank import Rank
 from discretion.noise import Floats
 from discretion.preference import MICRO, Specification
-from discretion.release import Error
 from discretion.statistics import Aggregate, Measure
 
 
@@ -71,23 +71,18 @@ def rates(specification: Specification, t: int) -> Floats:
 
 def _tuned(inner: Aggregate, specification: Specification, belief: Belief, t: int, rescale: bool) -> Sample:
     kept = rates(specification, t)
-    mean_rate = float(specification.heads @ kept) / specification.size if rescale else 1.0
-    return Sample(
-        aggregate=inner,
-        specification=specification,
-        weights=(t,) * len(specification.epsilons),  # everybody kept weighs the same
-        divisor=Fraction(t) * Fraction(mean_rate),
-        error=_error(inner, specification, belief, t, kept, mean_rate),
-        threshold=t,
-    )
-
-
-def _error(
-    inner: Aggregate, specification: Specification, belief: Belief, t: int, kept: Floats, mean_rate: float
-) -> Error:
+    shape: dict[str, Any] = {
+        "aggregate": inner,
+        "specification": specification,
+        "weights": (t,) * len(specification.epsilons),  # everybody kept weighs the same
+        "threshold": t,
+    }
     coins = float(specification.heads @ (kept * (1 - kept)))  # Σ π(1 − π): coins that fall either way
     if not is_affine(inner):
-        return ratio_error(inner, specification, belief, t * kept, coins / float(specification.heads @ kept) ** 2)
+        variance = coins / float(specification.heads @ kept) ** 2
+        return Sample(**shape, **ratio_errors(inner, specification, belief, t * kept, variance))
+    mean_rate = float(specification.heads @ kept) / specification.size if rescale else 1.0
     drawn = laplace_variance(float(parts(inner)[0].scale) * MICRO / t)
     drawn += Means.believed(inner, belief).square * coins
-    return total_error(inner, specification, belief, kept / mean_rate, variance=drawn / mean_rate**2)
+    error = total_error(inner, specification, belief, kept / mean_rate, variance=drawn / mean_rate**2)
+    return Sample(**shape, divisor=Fraction(t) * Fraction(mean_rate), error=error)
