@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 
 from discretion import noise
-from discretion.errors import InvalidDeclaration, InvalidPreference
+from discretion.errors import InvalidDeclaration, InvalidPreference, Unsuitable
 from discretion.learn import LinearRegression
 
 METHODS = [
@@ -14,7 +14,7 @@ METHODS = [
     {"delta": 1e-6},
     {"kappa": 0.3},
     *({"method": "functional", "mechanism": how} for how in ("minimum", "threshold", "sample", "stretch")),
-    {"method": "functional", "threshold": "mean", "sensitivity": "published"},
+    {"method": "functional", "options": {"threshold": "mean"}, "sensitivity": "published"},
 ]
 
 
@@ -53,7 +53,7 @@ def test_nobody_pays_more_than_they_have(rows, options, protects):
         ({"kappa": 0.3}, [0, 70_000, 300_000, 300_000]),
         ({"method": "functional", "mechanism": "minimum"}, [0, 70_000, 70_000, 70_000]),
         ({"method": "functional", "mechanism": "threshold"}, [0, 0, 0, 1_000_000]),
-        ({"method": "functional", "threshold": 0.5}, [0, 70_000, 500_000, 500_000]),
+        ({"method": "functional", "options": {"threshold": 0.5}}, [0, 70_000, 500_000, 500_000]),
         ({"method": "functional", "mechanism": "stretch"}, [0, 4_900, 250_000, 1_000_000]),
     ],
     ids=str,
@@ -140,6 +140,7 @@ def test_the_release_states_the_noise_of_every_coefficient():
         ({"bounds": ([0, 3], [1, 3])}, "ascend"),
         ({"target_bounds": None}, "bounds"),
         ({"norm": -1}, "norm"),
+        ({"kappa": 0}, "kappa"),
         ({"protects": "nothing"}, "protects"),
         ({"holdout": "maybe"}, "holdout"),
         ({"fits": 0}, "fits"),
@@ -171,6 +172,13 @@ def test_the_weighted_fit_is_good_on_real_rows():
     errors = [float(np.mean((fitted.predict(X) - y) ** 2)) for fitted in (weighted, functional)]
     assert errors[0] < np.var(y) * 1.3
     assert errors[0] < errors[1]
+
+
+def test_if_nobody_has_anything_to_spend_nothing_is_learned(rows):
+    X, y, _ = rows
+    for options in METHODS:
+        with pytest.raises(Unsuitable, match="Somebody"):
+            model(**options).fit(X, y, epsilon=0.0)
 
 
 def test_an_epsilon_for_each_row_and_one_for_each_person(rows):

@@ -17,9 +17,8 @@ from discretion.learn.people import People
 from discretion.learn.personalize import execute
 from discretion.learn.perturbation import LEAST_RIDGE, times, uniform, weighted
 from discretion.learn.run import Run, plan
-from discretion.mechanisms.weighted import saturation
 from discretion.noise import Floats, Rng
-from discretion.preference import MICRO, Specification, allowance
+from discretion.preference import MICRO, Specification
 
 RADIUS = 4.0  # how long a useful θ is believed to be in the unit ball; sets the ridge, never the privacy
 GRADIENT_VARIANCE = 0.25  # of one row's gradient, at most, where the decision is open
@@ -30,7 +29,8 @@ class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator):  # ty
 
     method="weighted"   objective perturbation in which everybody has the weight their epsilon, up to κ, allows.
     method="objective"  [CMS11] Algorithm 2, method="output" Algorithm 1, both for one epsilon, under
-                        mechanism="minimum", "threshold", "sample" (the default) or "partition".
+                        mechanism="minimum", "threshold", "sample" (the default) or "partition", with their options
+                        (a dictionary) as in `personalize`.
 
     bounds are public; norm is a public bound on the length of a row placed in [−1, 1]. classes are the two labels,
     the negative one first; "observed" reads them off the data, which makes public that both occur.
@@ -124,12 +124,7 @@ class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator):  # ty
 
     def _fit_weighted(self, signed: Floats, owners: People, rng: Rng) -> tuple[Floats, Guarantee, str]:
         size = signed.shape[1]
-        if self.kappa is None:
-            offer = zip(owners.budget.tolist(), owners.specification.people, strict=True)
-            cap = saturation(Specification.of(offer), size * (size + 1) * times(self.protects) ** 2 / GRADIENT_VARIANCE)
-        else:
-            cap = int(allowance(self.kappa))
-        charge = np.minimum(owners.budget, max(cap, 1))
+        charge = self._capped(owners, size * (size + 1) * times(self.protects) ** 2 / GRADIENT_VARIANCE)
         most = int(charge.max()) / MICRO
         ridge = self._ridge(most, float(charge @ owners.specification.heads) / int(charge.max()), size)
         made = weighted(charge, self._loss, ridge, self.protects, size if owners.several else 1)

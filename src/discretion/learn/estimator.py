@@ -7,11 +7,13 @@ import numpy as np
 from sklearn.base import clone
 
 from discretion import noise
-from discretion.errors import InvalidDeclaration, InvalidPreference, QueryRefused
+from discretion.errors import InvalidDeclaration, InvalidPreference, QueryRefused, Unsuitable
 from discretion.guarantee import Guarantee, Protects
 from discretion.learn.features import Features
 from discretion.learn.people import People, people
+from discretion.mechanisms.weighted import saturation
 from discretion.noise import Floats, Rng
+from discretion.preference import Integers, Specification, allowance
 from discretion.release import Error, Release
 
 
@@ -29,6 +31,7 @@ class PrivateFit:
     fit_intercept: bool
     fits: int
     holdout: str
+    kappa: float | None
     norm: float | None
     protects: Protects
     random_state: Any
@@ -74,7 +77,10 @@ class PrivateFit:
             )
         if self.holdout not in ("private", "public"):
             raise InvalidDeclaration(f"holdout must be 'private' or 'public', got {self.holdout!r}.")
-        return people(chosen, rows, protects=self.protects, groups=groups, register=register, fits=self.fits)
+        owners = people(chosen, rows, protects=self.protects, groups=groups, register=register, fits=self.fits)
+        if owners.budget.max() <= 0:
+            raise Unsuitable("Somebody must have an epsilon above 0 to spend; nobody has.")
+        return owners
 
     def _features(self, owners: People, columns: int) -> Features:
         features = Features.declared(self.bounds, columns, intercept=self.fit_intercept, norm=self.norm)
@@ -83,6 +89,18 @@ class PrivateFit:
                 f"{features.size} coefficients need at least as many people, n_samples={owners.specification.size}."
             )
         return features
+
+    def _capped(self, owners: People, ratio: float) -> Integers:
+        """Influence min(ε, κ) of each cohort; κ as declared, or by the saturation equation for this noise ratio.
+
+        Rounded down to a multiple of what divides every level: sums in whole numbers stay small.
+        """
+        if self.kappa is not None and not self.kappa > 0:
+            raise InvalidDeclaration(f"kappa must be above 0, got {self.kappa!r}.")
+        offer = zip(owners.budget.tolist(), owners.specification.people, strict=True)
+        cap = saturation(Specification.of(offer), ratio) if self.kappa is None else int(allowance(self.kappa))
+        step = int(np.gcd.reduce(owners.budget))
+        return np.minimum(owners.budget, max(step, cap // step * step))
 
     def _publish(self, guarantee: Guarantee, mechanism: str, noise_each: Floats | None, rng: Rng, why: str) -> None:
         """Set `guarantee_` and `release_` from the fitted coefficients."""

@@ -15,11 +15,10 @@ from discretion.learn.features import Features
 from discretion.learn.moments import FINEST, Domain, Moments, Whole, gaussian, gaussian_mu, ridge, sensitivity, spectral
 from discretion.learn.people import People
 from discretion.learn.run import Run, plan
-from discretion.mechanisms.weighted import saturation
 from discretion.noise import ALWAYS, Floats, Rng
-from discretion.preference import MICRO, Integers, Specification, allowance
+from discretion.preference import MICRO, Integers, Specification
 
-SHARES = 4096  # parts of one person's vote, and the most rows of one person that are used
+SHARES = 360  # parts of one person's vote, and the most rows of one person that are used
 
 
 class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -28,7 +27,7 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
     method="weighted"    everybody counts with weight min(ε, κ): noisy Σ w x xᵀ and Σ w x y, then a ridge fitted to the
                          noise. Pure, in whole numbers, with delta=0; AdaSSP with normal noise for delta > 0.
     method="functional"  [ZZX+12] under mechanism="minimum", "threshold", "sample" (the default) or "stretch", with
-                         the tight sensitivity or the "published" one.
+                         the tight sensitivity or the "published" one; options={"threshold": ...} as in `personalize`.
 
     bounds and target_bounds are public; norm, for the weighted method, is a public bound on the length of a row placed
     in [−1, 1]: longer rows are shortened with their target. Preferences should be unrelated to what is learned:
@@ -45,8 +44,8 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
         delta: float = 0.0,
         method: str = "weighted",
         mechanism: str | None = None,
+        options: dict[str, Any] | None = None,
         kappa: float | None = None,
-        threshold: float | str = "max",
         sensitivity: str = "tight",
         fit_intercept: bool = True,
         protects: Protects = "value",
@@ -61,8 +60,8 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
         self.delta = delta
         self.method = method
         self.mechanism = mechanism
+        self.options = options
         self.kappa = kappa
-        self.threshold = threshold
         self.sensitivity = sensitivity
         self.fit_intercept = fit_intercept
         self.protects = protects
@@ -167,8 +166,7 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
                 people=everybody,
             )
         elif mechanism in ("minimum", "threshold", "sample"):
-            options = {} if mechanism == "minimum" else {"threshold": self.threshold}
-            (run,) = plan(owners.budget, owners.specification.heads, mechanism, **options)
+            (run,) = plan(owners.budget, owners.specification.heads, mechanism, **(self.options or {}))
             weights = np.full(owners.budget.size, run.micro_epsilon)
         else:
             raise InvalidDeclaration(
@@ -204,17 +202,6 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
         charge = whole.weights if run is None else run.charge
         solved = ridge(moments, self.fit_intercept) if self.method == "weighted" else spectral(moments)
         return *solved, moments, owners.guarantee(charge, arithmetic="exact"), _why(charge)
-
-    def _capped(self, owners: People, ratio: float) -> Integers:
-        """Influence min(ε, κ) of each cohort; κ solves the saturation equation for moments of variance 1 at most."""
-        step = int(np.gcd.reduce(owners.budget))
-        if self.kappa is not None:
-            cap = int(allowance(self.kappa))
-        else:
-            offer = zip(owners.budget.tolist(), owners.specification.people, strict=True)
-            cap = saturation(Specification.of(offer), ratio)
-        cap = max(step, cap // step * step)  # a multiple of every level's divisor keeps the grid fine
-        return np.minimum(owners.budget, cap)
 
 
 _Fitted = tuple[Floats, Floats, Moments, Guarantee, str]
