@@ -85,8 +85,8 @@ def likes(console: Console) -> Profiles:
 
 def _mixes(name: str, profiles: Profiles) -> Table:
     table = _table(
-        f"{name}: {profiles.people:,} people, {profiles.items} items; gossip, k = 10, 20 rounds, {RUNS} runs; recall ± 99%; "
-        "total = ε that an item of weight 1 lost over all releases (weight v: v times that)",
+        f"{name}: {profiles.people:,} people, {profiles.items} items; gossip, k = 10, 20 rounds, {RUNS} runs; "
+        "recall ± 99%; total = ε that an item of weight 1 lost over all releases (weight v: v times that)",
         "groups", "method", "recall", "U", "P", "F", "random", "total mean", "total max",
     )  # fmt: skip
     for mix, shares in MIXES.items():

@@ -1,3 +1,4 @@
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -142,6 +143,17 @@ def test_anyone_is_uniform_among_the_others():
     drawn = anyone(np.full(60_000, 2), 5, simulation(1))
     assert [0, 1, 3, 4] == np.unique(drawn).tolist()
     assert np.all(np.abs(np.bincount(drawn, minlength=5)[[0, 1, 3, 4]] - 15_000) < 5 * np.sqrt(15_000))
+
+
+@pytest.mark.slow
+def test_memory_stays_far_below_an_all_pairs_matrix():
+    people = 12_000  # all pairs as doubles: 1.15 GB
+    profiles = planted(people=people, items=286, mean_size=3, communities=8, affinity=20, spread=0.5, skew=1.0)
+    tracemalloc.start()
+    gossip(Exchange(ScalarProduct(profiles=profiles.weigh(1000), micro_epsilon=MICRO), rng=simulation(1)), rounds=10)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.25 * 8 * people**2
 
 
 def test_two_people_suffice():

@@ -12,6 +12,7 @@ from discretion.social.dataset import delicious, digg, planted, survey
 from discretion.social.gossip import explore, gossip
 from discretion.social.profile import Profiles
 from discretion.social.recall import (
+    _without,
     compare,
     grouped,
     hdp,
@@ -106,9 +107,21 @@ def test_groups_are_reported_and_fundamentalists_can_be_dropped():
     assert "fundamentalists" in {o.group for o in half}
 
 
+def test_people_without_hidden_items_are_left_out_or_count_as_zero():
+    sparse = planted(people=80, items=60, mean_size=4, communities=2, affinity=9, spread=0.2, skew=0.5).weigh(1000)
+    contender = hdp(1.0, public_sizes=True, squared=True)
+    left_out, as_zero = (compare(sparse, [contender], runs=2, untested=value)[0] for value in (np.nan, 0.0))
+    assert as_zero.recall < 0.7 * left_out.recall
+    assert as_zero.random < 0.7 * left_out.random
+
+
 def test_a_comparison_needs_two_runs_and_groups_to_drop():
     with pytest.raises(InvalidDeclaration, match="two runs"):
         compare(villages(), [non_private()], runs=1)
+    ungrouped = naive(1.0, SHARES)
+    with pytest.raises(InvalidDeclaration, match="groups"):
+        _without(villages(), 1.0, simulation(1))
+    assert ungrouped.prepare(villages(), simulation(1)).people == 56
 
 
 @pytest.mark.parametrize(

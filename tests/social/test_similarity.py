@@ -129,6 +129,16 @@ def test_golden_products_and_cosines(golden):
                 assert abs(case["squared_as_in_released_code"] - cosine**2) < 1e-9
 
 
+def test_squaring_loses_the_sign_as_in_the_released_simulator():
+    """Two strangers whose noise is strongly negative look like friends."""
+    profiles = pair((1000, None), (None, 1000))
+    product_only = ScalarProduct(profiles=profiles, micro_epsilon=MICRO)
+    signed = Cosine.public(product_only).draw(np.zeros(50, int), np.ones(50, int), simulation(1))
+    squared = Cosine.public(product_only, squared=True).draw(np.zeros(50, int), np.ones(50, int), simulation(1))
+    assert np.allclose(signed**2, squared)
+    assert signed.min() < -0.5 < 0 < squared.min()
+
+
 def test_the_min_coefficient_never_keeps_less_than_the_product():
     profiles = Profiles.of(*np.nonzero(np.ones((2, 50))), np.linspace(0, 1, 100))
     kept = {c: ScalarProduct(profiles=profiles, micro_epsilon=MICRO, coefficient=c) for c in ("min", "product")}
