@@ -18,14 +18,18 @@ from math import inf, nextafter
 from typing import Any, Literal
 
 import numpy as np
-import opendp.prelude as dp
 from numpy.typing import NDArray
+from opendp.domains import atom_domain, vector_domain  # not opendp.prelude: it loads every optional library
+from opendp.measurements import make_laplace, make_noisy_max
+from opendp.measures import max_divergence, zero_concentrated_divergence
+from opendp.metrics import l1_distance, linf_distance
+from opendp.mod import enable_features
 from scipy import special
 
 from discretion.errors import InvalidDeclaration
 from discretion.preference import MICRO, Integers
 
-dp.enable_features("contrib")
+enable_features("contrib")
 
 Rng = np.random.Generator | None
 Floats = NDArray[np.float64]
@@ -162,14 +166,14 @@ def _double_above(scale: Fraction | int) -> float:
 
 @lru_cache(maxsize=256)
 def _laplace(scale: float) -> Any:
-    return dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), scale=scale)
+    return make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
 
 
 @lru_cache(maxsize=256)
 def _noisy_max(rule: Rule, scale: float) -> Any:
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
-    law = dp.zero_concentrated_divergence() if rule == "exponential" else dp.max_divergence()
-    return dp.m.make_noisy_max(*space, law, scale=scale)
+    space = vector_domain(atom_domain(T="i64")), linf_distance(T="i64")
+    law = zero_concentrated_divergence() if rule == "exponential" else max_divergence()
+    return make_noisy_max(*space, law, scale=scale)
 
 
 @lru_cache(maxsize=4096)
