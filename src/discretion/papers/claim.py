@@ -1,0 +1,82 @@
+"""Ways to decide a claim about curves: who is best where, what rises, where two cross."""
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+
+import numpy as np
+
+from discretion.papers.figure import Finding, Points
+
+Check = Callable[[Points], Finding]
+
+
+def compare(smaller: float, larger: float, text: str = "{:.3g} against {:.3g}") -> Finding:
+    """Holds when the first number is below the second."""
+    return Finding(holds=smaller < larger, number=text.format(smaller, larger))
+
+
+def everywhere(places: Iterable[tuple[object, bool]], number: str) -> Finding:
+    """Holds when it holds at every place; names the places where it does not."""
+    failing = [str(place) for place, holds in places if not holds]
+    return Finding(holds=not failing, number=number + (f"; fails at {', '.join(failing)}" if failing else ""))
+
+
+def best(name: str, among: list[str], where: Callable[[float], bool]) -> Check:
+    def check(points: Points) -> Finding:
+        xs = [x for x in points.xs("") if where(x)]
+        rivals = {x: min((points.y(n, x), n) for n in among if n != name) for x in xs}
+        shown = f"at {xs[0]:g}: {points.y(name, xs[0]):.3g} against {rivals[xs[0]][0]:.3g} of {rivals[xs[0]][1]}"
+        return everywhere(((f"{x:g}", points.y(name, x) < rivals[x][0]) for x in xs), shown)
+
+    return check
+
+
+def ratio(first: str, second: str, x: float, most: float, least: float = 0.0) -> Check:
+    def check(points: Points) -> Finding:
+        a, b = points.y(first, x), points.y(second, x)
+        return Finding(
+            holds=least < a / b < most, number=f"at {x:g}: {first} {a:.3g}, {second} {b:.3g}, ratio {a / b:.2f}"
+        )
+
+    return check
+
+
+def monotone(names: list[str], rising: bool, slack: float = 2.0) -> Check:
+    """Whether every curve only rises (falls), up to `slack` standard errors of a step."""
+
+    def check(points: Points) -> Finding:
+        broken, spans = [], []
+        for name in names:
+            curve = [points.at(name, x) for x in points.xs("")]
+            spans.append(f"{name} {curve[0].y:.3g} to {curve[-1].y:.3g}")
+            for a, b in pairwise(curve):
+                step = (b.y - a.y) * (1 if rising else -1)
+                if step < -slack * np.hypot(a.spread, b.spread) - 1e-9 * a.y:
+                    broken.append(f"{name} from {a.x:g} ({a.y:.4g}) to {b.x:g} ({b.y:.4g})")
+        return Finding(holds=not broken, number="; ".join(spans) + (f"; fails: {', '.join(broken)}" if broken else ""))
+
+    return check
+
+
+def steady(name: str, most: float) -> Check:
+    def check(points: Points) -> Finding:
+        curve = points.curve(name)
+        return Finding(holds=max(curve) < most * min(curve), number=f"{name} from {min(curve):.3g} to {max(curve):.3g}")
+
+    return check
+
+
+def crossover(name: str, rivals: list[str], expected: float, tolerance: float) -> Check:
+    """Whether `name` becomes the best about where the paper says, by interpolation of log error."""
+
+    def check(points: Points) -> Finding:
+        xs = points.xs("")
+        lead = [np.log(points.y(name, x) / min(points.y(r, x) for r in rivals)) for x in xs]
+        place = next((i for i in range(1, len(xs)) if lead[i] <= 0 < lead[i - 1]), None)
+        if place is None:
+            return Finding(holds=False, number="there is no crossover")
+        share = lead[place - 1] / (lead[place - 1] - lead[place])
+        where = xs[place - 1] + share * (xs[place] - xs[place - 1])
+        return Finding(holds=abs(where - expected) <= tolerance, number=f"crossover at {where:.3f}")
+
+    return check

@@ -1,0 +1,122 @@
+"""Outcomes as pictures (SVG and PNG). The only file that imports Matplotlib, which is an optional package."""
+
+from math import ceil, isfinite
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure as Canvas
+
+from discretion.papers.figure import Outcome, Point
+
+# Okabe and Ito's palette, readable with any colour vision; the marker says the same again.
+PAPER = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8c6d31", "#7f7f7f"]
+MARKERS = "osD^vP*X"
+AUTO = ["#6a3d9a", "#b30000", "#000000", "#00695c"]
+DASHES = ["--", (0, (5, 1)), "-", ":"]
+STYLE: Any = {
+    "svg.hashsalt": "discretion",  # the same outcome gives the same file
+    "svg.fonttype": "none",
+    "font.size": 10,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+}
+
+
+def draw(outcome: Outcome, folder: Path) -> None:
+    """Write `<id>.svg` and `<id>.png`."""
+    with mpl.rc_context(STYLE):
+        canvas = _canvas(outcome)
+        stem = folder / outcome.figure.id
+        canvas.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
+        canvas.savefig(stem.with_suffix(".png"), metadata={"Software": None})
+
+
+def _canvas(outcome: Outcome) -> Canvas:
+    axes, panels = outcome.figure.axes, outcome.points.panels
+    columns = min(axes.columns, len(panels))
+    rows = ceil(len(panels) / columns)
+    width, height = (7.2, 4.6) if len(panels) == 1 else (1.0 + 3.6 * columns, 1.0 + 2.9 * rows)
+    canvas = Canvas(figsize=(width, height), layout="constrained", dpi=130)
+    canvas.suptitle(outcome.figure.title, fontsize=11)
+    looks = _looks(outcome)
+    grid = canvas.subplots(rows, columns, squeeze=False)
+    for spare in grid.flat[len(panels) :]:
+        spare.set_axis_off()
+    for place, panel in zip(grid.flat, panels, strict=False):
+        points = [p for p in outcome.points.rows if p.panel == panel]
+        (_bars if any(isinstance(p.x, str) for p in points) else _lines)(place, points, looks)
+        _label(place, outcome, panel, points)
+    handles: dict[str, Any] = {}
+    for place in grid.flat:
+        handles.update(dict(zip(*reversed(place.get_legend_handles_labels()), strict=True)))
+    canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=_legend_columns(handles, width))
+    return canvas
+
+
+def _legend_columns(names: dict[str, Any], width: float) -> int:
+    longest = max((len(name) for name in names), default=1)
+    return max(1, min(len(names), int(width * 17 / (longest + 6))))
+
+
+def _looks(outcome: Outcome) -> dict[str, dict[str, Any]]:
+    looks: dict[str, dict[str, Any]] = {}
+    for number, name in enumerate(outcome.points.names("paper")):
+        looks[name] = {"color": PAPER[number % 8], "marker": MARKERS[number % 8], "lw": 1.4, "ms": 4.5, "zorder": 3}
+    for number, name in enumerate(outcome.points.names("auto")):
+        looks[name] = {"color": AUTO[number % 4], "ls": DASHES[number % 4], "lw": 2.4, "marker": "", "zorder": 4}
+    for number, name in enumerate(outcome.points.names("reference")):
+        looks[name] = {
+            "color": "#999999",
+            "ls": ["-.", ":", (0, (5, 1)), (0, (1, 1))][number % 4],
+            "lw": 1.6,
+            "marker": "",
+        }
+    return looks
+
+
+def _lines(place: Any, points: list[Point], looks: dict[str, dict[str, Any]]) -> None:
+    for name in dict.fromkeys(p.curve for p in points):
+        mine = [p for p in points if p.curve == name and isfinite(p.y)]
+        look = looks[name] | ({"marker": ""} if len(mine) > 40 else {})
+        xs, ys = [p.x for p in mine], [p.y for p in mine]
+        if any(p.spread > 0 for p in mine):
+            place.errorbar(xs, ys, yerr=[1.96 * p.spread for p in mine], label=name, capsize=2, elinewidth=0.9, **look)
+        else:
+            place.plot(xs, ys, label=name, **look)
+
+
+def _bars(place: Any, points: list[Point], looks: dict[str, dict[str, Any]]) -> None:
+    names = list(dict.fromkeys(p.curve for p in points))
+    xs = list(dict.fromkeys(p.x for p in points))
+    width = 0.8 / len(names)
+    for number, name in enumerate(names):
+        mine = [p for p in points if p.curve == name]
+        where = [xs.index(p.x) + (number - (len(names) - 1) / 2) * width for p in mine]
+        look = {"color": looks[name]["color"], "zorder": 3}
+        spread = [1.96 * p.spread for p in mine]
+        place.bar(where, [p.y for p in mine], width * 0.95, label=name, yerr=spread if any(spread) else None, **look)
+    place.set_xticks(range(len(xs)), [str(x) for x in xs])
+
+
+def _label(place: Any, outcome: Outcome, panel: str, points: list[Point]) -> None:
+    axes = outcome.figure.axes
+    labels = axes.x.split("|")
+    place.set_xlabel(labels[outcome.points.panels.index(panel) % len(labels)])
+    place.set_ylabel(axes.y)
+    place.set_title(panel, fontsize=10)
+    if axes.log_x and _spans([p.x for p in points]):
+        place.set_xscale("log")
+    if axes.log_y and _spans([p.y for p in points]):
+        place.set_yscale("log")
+    if axes.zoom is not None:
+        place.set_ylim(axes.zoom)
+
+
+def _spans(values: list[Any]) -> bool:
+    """Whether a logarithmic scale helps: it would label a short span badly."""
+    positive = [v for v in values if not isinstance(v, str) and isfinite(v) and v > 0]
+    return len(positive) > 1 and max(positive) > 50 * min(positive)

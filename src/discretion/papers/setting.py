@@ -1,0 +1,108 @@
+"""[JYC15] section V: its people and their preferences, and one parameter of them varied."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discretion.column import bits, numbers
+from discretion.noise import Floats
+from discretion.papers.figure import Effort, Point
+from discretion.papers.trial import Contender, Trial, root_mean, squared_error
+from discretion.preference import Integers, Specification, allowance
+from discretion.statistics import Aggregate
+
+GRID = 1_000  # values of the median data and candidates for its answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """[JYC15] Table I, with its defaults."""
+
+    people: int = 1_000
+    density: float = 0.15  # δ
+    deviation: float = 200.0  # σ
+    conservative: float = 0.54  # f_C, their share
+    moderate: float = 0.37  # f_M
+    strict: float = 0.01  # ε_C
+    medium: float = 0.2  # ε_M
+    liberal: float = 1.0  # ε_L
+
+    def preferences(self, rng: Any) -> Floats:
+        """One ε per person: three groups in random order, drawn as in section V, to the nearest hundredth."""
+        ends = [round(self.people * self.conservative), round(self.people * (self.conservative + self.moderate))]
+        epsilon = np.full(self.people, self.liberal)
+        epsilon[: ends[0]] = rng.uniform(self.strict, self.medium, ends[0])
+        epsilon[ends[0] : ends[1]] = rng.uniform(self.medium, self.liberal, ends[1] - ends[0])
+        return np.asarray(rng.permutation(np.round(epsilon, 2)))
+
+    def bits(self, rng: Any) -> Any:
+        """δn ones in random places."""
+        return rng.permutation(np.arange(self.people) < round(self.density * self.people))
+
+    def values(self, rng: Any) -> Integers:
+        """N(500, σ) rounded and forced into 1..1000."""
+        return np.asarray(np.clip(np.rint(rng.normal(500, self.deviation, self.people)), 1, GRID), dtype=np.int64)
+
+    def specification(self, rng: Any) -> tuple[Specification, Integers]:
+        """The register and everybody's cohort. ε_C and ε_L are on offer even if nobody chose them."""
+        offered = allowance([self.strict, self.liberal])
+        chosen = allowance(self.preferences(rng))
+        levels, cohort = np.unique(np.concatenate([offered, chosen]), return_inverse=True)
+        people = np.bincount(cohort[2:], minlength=levels.size)
+        return Specification(epsilons=tuple(levels.tolist()), people=tuple(people.tolist())), cohort[2:]
+
+
+def count_trial(setting: Setting, rng: Any) -> Trial:
+    """New people, new bits."""
+    specification, cohort = setting.specification(rng)
+    ones = setting.bits(rng)
+    return Trial(specification=specification, cohort=cohort, column=bits(ones), truth=float(ones.sum()))
+
+
+def median_trial(setting: Setting, rng: Any) -> Trial:
+    """New people, new values; their number is odd."""
+    specification, cohort = setting.specification(rng)
+    values = setting.values(rng)
+    return Trial(specification=specification, cohort=cohort, column=numbers(values), truth=float(np.median(values)))
+
+
+def count_of(contender: Contender) -> Aggregate:
+    """How many people have a one."""
+    return Aggregate(kind="count", protects=contender.protects)
+
+
+def median_of(contender: Contender) -> Aggregate:
+    """The median among 1..1000; under value everybody is known to have one."""
+    complete = contender.protects == "value"
+    return Aggregate(
+        kind="quantile", protects=contender.protects, lower=1, upper=GRID, rank=Fraction(1, 2), complete=complete
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """One parameter of a setting varied, the others fixed; the RMSE of every contender at every value."""
+
+    id: str
+    base: Setting
+    parameter: str
+    values: list[float]
+    contenders: tuple[Contender, ...]
+    question: Callable[[Contender], Aggregate]
+    people: Callable[[Setting, Any], Trial]
+    panel: str = ""
+
+    def __call__(self, effort: Effort) -> Iterator[list[Point]]:
+        for x in self.values:
+            setting = replace(self.base, **{self.parameter: x})  # type: ignore[arg-type]  # every parameter is a float
+            errors: dict[str, list[float]] = {contender.curve: [] for contender in self.contenders}
+            for run in range(effort.runs):
+                rng = effort.generator(self.id, x, run)
+                trial = self.people(setting, rng)
+                for contender in self.contenders:
+                    mechanism = contender.tuned(self.question(contender), trial)
+                    errors[contender.curve].append(squared_error(mechanism, trial, rng))
+            yield [root_mean(c, x, errors[c.curve], self.panel) for c in self.contenders]

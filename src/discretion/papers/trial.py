@@ -1,0 +1,130 @@
+"""One run of an experiment: people, their preferences, their values; and how far a mechanism is off on them.
+
+Noise is not drawn where its effect is known: the squared error given the data is computed exactly and averaged over
+the runs, so that far fewer of them are needed.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from discretion.arrays import compute
+from discretion.column import Column
+from discretion.errors import InvalidDeclaration
+from discretion.guarantee import Protects
+from discretion.mechanisms import MECHANISMS, Belief, Mechanism
+from discretion.mechanisms.accuracy import laplace_variance
+from discretion.mechanisms.belief import Assume
+from discretion.mechanisms.linear import Linear
+from discretion.mechanisms.partition import Partition
+from discretion.noise import ALWAYS, Floats, discrete_laplace
+from discretion.papers.figure import By, Point
+from discretion.plan import choose
+from discretion.preference import Integers, Specification
+from discretion.statistics import Aggregate, Measure, Statistics
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trial:
+    """The people of one run and the true answer about them."""
+
+    specification: Specification
+    cohort: Integers
+    column: Column
+    truth: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """A curve of a figure: a mechanism, the relation it protects, and its options in a given setting."""
+
+    curve: str
+    mechanism: str  # a name of MECHANISMS, or "auto"
+    protects: Protects
+    by: By = "paper"
+    assume: Assume = None
+    expect: tuple[float, float] | None = None
+    options: Callable[[Trial], Mapping[str, Any]] = lambda trial: {}
+
+    def tuned(self, aggregate: Aggregate, trial: Trial) -> Mechanism:
+        """The mechanism for the people of this trial, from public information."""
+        belief = Belief(assume=self.assume, expect=self.expect)
+        if self.mechanism == "auto":
+            return choose([aggregate], trial.specification, belief).choices[0].mechanism
+        return MECHANISMS[self.mechanism](aggregate, trial.specification, belief, **self.options(trial))
+
+
+@runtime_checkable
+class Choosing(Protocol):
+    """A mechanism with finitely many answers, whose distribution is known."""
+
+    @property
+    def measure(self) -> Measure: ...
+    def probabilities(self, statistics: Statistics) -> Floats: ...
+
+
+def squared_error(mechanism: Mechanism, trial: Trial, rng: Any) -> float:
+    """E[(answer − truth)²] given the data; where a sample is chosen from, given its coins too."""
+    if isinstance(mechanism, Linear):
+        measure = replace(mechanism.measure, inclusion=None)
+        everybody = compute(measure, trial.column, trial.cohort, len(trial.specification.epsilons))
+        return _linear(mechanism, everybody.counts[0], trial.truth)
+    law, answers = _law(mechanism, trial, rng)
+    return float(law @ (answers - trial.truth) ** 2)
+
+
+def absolute_error(mechanism: Mechanism, trial: Trial, rng: Any = None) -> float:
+    """E|answer − truth| given the data, for a mechanism that chooses."""
+    law, answers = _law(mechanism, trial, rng)
+    return float(law @ np.abs(answers - trial.truth))
+
+
+def _law(mechanism: Mechanism, trial: Trial, rng: Any) -> tuple[Floats, Floats]:
+    """The probabilities of a choosing mechanism's answers, and the answers."""
+    if not isinstance(mechanism, Choosing):
+        raise InvalidDeclaration(f"The error of {type(mechanism).__name__} has no closed form here.")
+    aggregate = mechanism.measure.aggregate
+    statistics = compute(mechanism.measure, trial.column, trial.cohort, len(trial.specification.epsilons), rng)
+    law = np.atleast_2d(mechanism.probabilities(statistics))[0]
+    first = 0 if aggregate.kind == "count" else aggregate.lower  # a count is chosen from 0..n, a rank from the grid
+    return law, float(aggregate.origin) + float(aggregate.step) * np.arange(first, first + law.size)
+
+
+def _linear(mechanism: Linear, counts: Integers, truth: float) -> float:
+    """Bias² + variance of the noise and, where people are sampled, of their coins: for a count, exactly."""
+    share = np.array(mechanism.weights) / float(mechanism.divisor)
+    kept = np.ones_like(share)
+    if mechanism.measure.inclusion is not None:
+        kept = np.array([threshold / ALWAYS for threshold in mechanism.measure.inclusion])
+    bias = float(counts @ (share * kept)) + float(mechanism.offset) - truth
+    coins = float(counts @ (share**2 * kept * (1 - kept)))
+    noise = laplace_variance(float(mechanism.scales[0])) * (mechanism.unit / float(mechanism.divisor)) ** 2
+    return bias**2 + coins + noise
+
+
+def drawn_errors(mechanism: Mechanism, counts: Integers, draws: int, rng: Any) -> Floats:
+    """(draw, query) -> answer − truth, for a count asked of many queries: their counts are (query, cohort)."""
+    truth = counts.sum(axis=1)
+    if isinstance(mechanism, Partition):
+        member = np.array([np.isin(np.arange(counts.shape[1]), group.cohorts) for group in mechanism.groups])
+        noisy = [discrete_laplace(scale, draws * len(counts), rng) for scale in mechanism.scales]
+        totals = (counts @ member.T)[None] + np.stack(noisy, axis=-1).reshape(draws, len(counts), -1)
+        return np.asarray(totals @ np.array(mechanism.coefficients) - truth)
+    if not isinstance(mechanism, Linear):
+        raise InvalidDeclaration(f"The law of {type(mechanism).__name__} is not that of a total with noise.")
+    kept = np.broadcast_to(counts, (draws, *counts.shape))
+    if mechanism.measure.inclusion is not None:  # a coin each: a binomial number of every cohort
+        kept = rng.binomial(kept, [threshold / ALWAYS for threshold in mechanism.measure.inclusion])
+    noise = discrete_laplace(mechanism.scales[0], draws * len(counts), rng).reshape(draws, len(counts))
+    totals = kept @ np.array(mechanism.weights) + noise * mechanism.unit
+    return np.asarray(totals / float(mechanism.divisor) + float(mechanism.offset) - truth)
+
+
+def root_mean(curve: Contender, x: float, errors: list[float], panel: str = "") -> Point:
+    """RMSE over the runs, with its standard error by the delta method."""
+    squares = np.array(errors)
+    rmse = float(np.sqrt(squares.mean()))
+    spread = float(squares.std(ddof=1) / np.sqrt(squares.size) / (2 * rmse)) if squares.size > 1 and rmse > 0 else 0.0
+    return Point(curve=curve.curve, x=x, y=rmse, spread=spread, panel=panel, by=curve.by, relation=curve.protects)
