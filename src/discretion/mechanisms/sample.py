@@ -66,7 +66,8 @@ def propose(
 
 def rates(specification: Specification, t: int) -> Floats:
     """π by cohort, as doubles, for predictions; the coins themselves use exact thresholds."""
-    return np.minimum(1.0, np.expm1(specification.micro / MICRO) / expm1(t / MICRO))
+    level, top = np.minimum(specification.micro, t) / MICRO, t / MICRO
+    return np.exp(level - top) * np.expm1(-level) / expm1(-top)  # (e^ε − 1)/(e^t − 1), which would overflow
 
 
 def _tuned(inner: Aggregate, specification: Specification, belief: Belief, t: int, rescale: bool) -> Sample:
