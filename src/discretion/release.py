@@ -23,6 +23,7 @@ class Error:
     assumption: str = ""  # what was believed about the data; accuracy rests on it, privacy does not
     limits: tuple[float, float] | None = None  # where answers can lie at all
     asked: float | None = None  # in ranks: the one asked for, which the interval is around
+    rows: float | None = None  # in ranks: if fewer rows than these are asked about, the error is a share of these
 
     @property
     def total(self) -> float:
@@ -155,7 +156,8 @@ class Release:
                 else _number(value)
             )
         if error.unit == "rank":
-            return f"{_number(value)} (rank ± {half:.1%})"
+            least = f", at least {half * error.rows:,.0f} rows" if error.rows is not None else ""
+            return f"{_number(value)} (rank ± {half:.1%}{least})"
         return f"{_number(value)} ± {half:,.3g}"
 
     def _shaped(self, table: Mapping[str, tuple[Any, ...]]) -> Any:

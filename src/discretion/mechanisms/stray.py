@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discretion.errors import Unsuitable
-from discretion.mechanisms.accuracy import RATIO_ASSUMES
+from discretion.mechanisms.accuracy import GROUP_ASSUMES
 from discretion.mechanisms.belief import Belief
 from discretion.noise import Floats
 from discretion.preference import MICRO, Integers, Specification
@@ -107,9 +107,10 @@ def rank_error(
         bias=min(moved + stray.pull, largest),
         noise=min(hypot(drawn, stray.noise), largest),
         unit="rank",
-        assumption="; ".join(filter(None, [str(belief), "" if aggregate.complete else RATIO_ASSUMES])),
+        assumption="; ".join(filter(None, [str(belief), "" if aggregate.complete else GROUP_ASSUMES])),
         limits=(0.0, 1.0),
         asked=q or 0.0,
+        rows=None if aggregate.complete else specification.size * aggregate.rows_per_person / aggregate.groups,
     )
 
 
