@@ -198,19 +198,21 @@ def _regress(
 
 
 def _table(title: str, *columns: dict[str, list[float]], lower: bool = False) -> Table:
-    """Mean ± standard error of each method, and the ratio of the first column to no privacy."""
-    baseline = next(np.mean(values) for name, values in columns[0].items() if "not private" in name)
+    """Mean ± standard error of each method; the median of the first column, and its ratio to no privacy."""
+    baseline = next(np.median(values) for name, values in columns[0].items() if "not private" in name)
     table = Table(title=title, caption="lower is better" if lower else "higher is better")
     table.add_column("method")
     for _ in columns:
         table.add_column("mean ± s.e.", justify="right")
-    table.add_column("ratio to not private", justify="right")
+    table.add_column("median", justify="right")
+    table.add_column("ratio", justify="right")
     for name in columns[0]:
         cells = [
             f"{np.mean(column[name]):.4f} ± {np.std(column[name]) / np.sqrt(len(column[name])):.4f}"
             for column in columns
         ]
-        table.add_row(name, *cells, f"{np.mean(columns[0][name]) / baseline:.3f}")
+        median = np.median(columns[0][name])
+        table.add_row(name, *cells, f"{median:.4f}", f"{median / baseline:.3f}")
     return table
 
 

@@ -155,7 +155,9 @@ def test_bad_declarations_are_refused(rows, options, message):
 
 def test_observed_classes_must_be_two(rows):
     X, y, epsilon = rows
-    assert ["no", "yes"] == model(classes="observed").fit(X, y, epsilon=epsilon).classes_.tolist()
+    fitted = model(classes="observed").fit(X, y, epsilon=epsilon)
+    assert ["no", "yes"] == fitted.classes_.tolist()
+    assert "read off the data" in fitted.guarantee_.note
     with pytest.raises(InvalidDeclaration, match="two classes"):
         model(classes="observed").fit(X, np.full(2000, "yes"), epsilon=epsilon)
 

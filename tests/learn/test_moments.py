@@ -195,7 +195,7 @@ def test_without_noise_the_ridge_is_least_squares():
     moments = gaussian(x, y, np.ones(400), "value", 1e9, rng)
     coefficients_, inverse = ridge(moments, intercept=False)
     assert np.allclose([0.2, -0.1, 0.4], coefficients_, atol=1e-5)
-    assert np.all(moments.effect(inverse, coefficients_) < 1e-6)
+    assert np.all(np.diag(moments.covariance(inverse, coefficients_)) < 1e-12)
 
 
 def test_the_predicted_effect_of_the_noise_is_what_happens():
@@ -208,5 +208,5 @@ def test_the_predicted_effect_of_the_noise_is_what_happens():
         moments = gaussian(x, y, np.ones(len(x)), "value", 0.1, rng)
         inverse = np.linalg.inv(moments.products)
         seen.append(inverse @ moments.cross)
-        predicted.append(moments.effect(inverse, seen[-1]))
+        predicted.append(np.sqrt(np.diag(moments.covariance(inverse, seen[-1]))))
     assert np.allclose(np.std(seen, axis=0), np.mean(predicted, axis=0), rtol=0.1)

@@ -4,6 +4,7 @@ from math import log, log1p
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from discretion import noise
 from discretion.errors import QueryRefused, Unsuitable
@@ -99,12 +100,12 @@ def test_a_weight_in_proportion_to_epsilon_would_be_too_much():
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("protects", ["value", "presence"])
 def test_weighted_perturbation_holds_in_more_dimensions_and_for_people_with_several_rows(size, rows, protects):
-    """A random search of 3,000 neighbours and points, many of them corners."""
+    """A random search of 1,500 neighbours and points, many of them corners."""
     loss, rng = Huber(0.1), noise.simulation(size + rows)
     charge = np.array([100_000, 1_000_000])
     made = weighted(charge, loss, 3.0, protects, rank=1 if rows == 1 else size)
     worst = np.zeros(2)
-    for _ in range(3000):
+    for _ in range(1500):
         who = int(rng.integers(2))
         people = [_person(rng, size, rows) for _ in range(4)]  # before, after, and two others
         gone = np.zeros((rows, size))
@@ -206,6 +207,36 @@ def test_no_rows_at_all_give_noise_alone():
     nothing = made.release(Logistic(), np.zeros((0, 3)), np.zeros(0), noise.simulation(5))
     assert np.all(np.isfinite(nothing))
     assert isinstance(made, Perturbation)
+
+
+def needed_norms(made, loss, x, weight, draws):
+    """What ‖b‖ must have been in each of so many releases: the linear term that makes θ the minimiser."""
+    rng = noise.simulation(6)
+    risk = Risk(loss=loss, x=x, weight=weight, ridge=made.ridge, tilt=np.zeros(x.shape[1]))
+    return [np.linalg.norm(risk.gradient(made.release(loss, x, weight, rng))) for _ in range(draws)]
+
+
+@pytest.mark.parametrize("loss", LOSSES[:2], ids=str)
+@pytest.mark.parametrize("size", [1, 3])
+def test_releases_have_the_density_the_proof_speaks_of(loss, size):
+    """‖b‖ is Gamma(d, β) (Kolmogorov-Smirnov, false alarm 1e-4); with β a fifth too small the test sees it."""
+    x = _person(noise.simulation(5), size, 50)
+    made = weighted(np.array([100_000, 1_000_000]), loss, 3.0, "value")
+    norms = needed_norms(made, loss, x, np.full(50, made.weights[0]), 900)
+    assert stats.kstest(norms, stats.gamma(size, scale=made.linear).cdf).pvalue > 1e-4
+    assert stats.kstest(norms, stats.gamma(size, scale=1.2 * made.linear).cdf).pvalue < 1e-4
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_output_perturbation_adds_the_noise_it_states(size):
+    """As above, for the noise on the minimiser."""
+    x, weight, rng = _person(noise.simulation(7), size, 50), np.ones(50), noise.simulation(8)
+    made = uniform(500_000, "output", Logistic(), 3.0, "value")
+    risk = Risk(loss=Logistic(), x=x, weight=weight, ridge=3.0, tilt=np.zeros(size))
+    exact = minimise(risk)
+    norms = [np.linalg.norm(made.release(Logistic(), x, weight, rng) - exact) for _ in range(900)]
+    assert stats.kstest(norms, stats.gamma(size, scale=2 / 3.0 / 0.5).cdf).pvalue > 1e-4
+    assert stats.kstest(norms, stats.gamma(size, scale=1.2 * 2 / 3.0 / 0.5).cdf).pvalue < 1e-4
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)

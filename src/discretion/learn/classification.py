@@ -21,6 +21,7 @@ from discretion.noise import Floats, Rng
 from discretion.preference import MICRO, Specification
 
 RADIUS = 4.0  # how long a useful θ is believed to be in the unit ball; sets the ridge, never the privacy
+OUTPUT_RADIUS = 1.0  # the same where noise is added to θ itself, and no curvature holds it back
 GRADIENT_VARIANCE = 0.25  # of one row's gradient, at most, where the decision is open
 
 
@@ -86,6 +87,11 @@ class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator):  # ty
         raise NotImplementedError
 
     @property
+    def _note(self) -> str:
+        observed = isinstance(self.classes, str) and self.classes == "observed"
+        return "the two labels were read off the data and taken to be public" if observed else ""
+
+    @property
     def _mechanism(self) -> str:
         return self.mechanism or "sample"
 
@@ -108,7 +114,7 @@ class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator):  # ty
                 "everybody knows that both do, classes='observed' reads them off the data."
             )
         found = np.unique(y)
-        declared = found if isinstance(self.classes, str) and self.classes == "observed" else np.asarray(self.classes)
+        declared = found if self._note else np.asarray(self.classes)
         if declared.shape != (2,) or len(np.unique(declared)) != 2 or not set(found.tolist()) <= set(declared.tolist()):
             raise InvalidDeclaration(
                 f"There must be exactly two classes and no other labels, got {declared.size} of shape "
@@ -117,10 +123,11 @@ class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator):  # ty
         return declared
 
     def _ridge(self, epsilon: float, people: float, size: int) -> float:
-        """λ: as declared for each person, or such that the noise moves θ by about RADIUS."""
+        """λ: as declared for each person, or such that the noise moves θ by about as much as it is long."""
         if self.regularization is not None:
             return float(self.regularization * max(people, 1.0))
-        return max(size * times(self.protects) / (epsilon * RADIUS), LEAST_RIDGE * people)
+        radius = OUTPUT_RADIUS if self.method == "output" else RADIUS
+        return max(size * times(self.protects) / (epsilon * radius), LEAST_RIDGE * people)
 
     def _fit_weighted(self, signed: Floats, owners: People, rng: Rng) -> tuple[Floats, Guarantee, str]:
         size = signed.shape[1]
@@ -130,7 +137,7 @@ class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator):  # ty
         made = weighted(charge, self._loss, ridge, self.protects, size if owners.several else 1)
         solution = made.release(self._loss, signed, made.weights[owners.row_cohort] * owners.votes, rng)
         why = f"the largest influence is ε = {most:g}, the ridge {made.ridge:.3g}"
-        return solution, owners.guarantee(charge, arithmetic="float"), why
+        return solution, owners.guarantee(charge, arithmetic="float", note=self._note), why
 
     def _fit_uniform(self, signed: Floats, owners: People, rng: Rng) -> tuple[Floats, Guarantee, str]:
         runs = plan(owners.budget, owners.specification.heads, self._mechanism, **(self.options or {}))
@@ -143,7 +150,8 @@ class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator):  # ty
 
         solution = execute(one, (signed, owners.votes), owners, runs, "average", rng)
         charge = np.sum([run.charge for run in runs], axis=0)
-        return solution, owners.guarantee(charge, arithmetic="float"), f"{len(runs)} fits with one epsilon each"
+        guarantee = owners.guarantee(charge, arithmetic="float", note=self._note)
+        return solution, guarantee, f"{len(runs)} fits with one epsilon each"
 
 
 class LogisticRegression(PrivateLinearClassifier):

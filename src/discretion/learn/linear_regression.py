@@ -1,6 +1,5 @@
 """Linear regression with one epsilon per person, from noisy moments."""
 
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -96,8 +95,9 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
         scale = float(target.half[0])
         slopes, constant = features.original(solution / length * scale)
         self.coef_, self.intercept_ = slopes, constant + float(target.centre[0])
-        spread = moments.effect(inverse, solution) / length * scale
-        self._publish(guarantee, self._name(), _in_original_units(spread, features), rng, why)
+        units = np.array([np.append(*features.original(one / length * scale)) for one in np.eye(features.size)])
+        variance = np.diag(units.T @ moments.covariance(inverse, solution) @ units)
+        self._publish(guarantee, self._name(), np.sqrt(np.maximum(variance, 0.0)), rng, why)
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -156,7 +156,7 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
 
     def _functional(self, X: Floats, y: Floats, owners: People, features: Features, rng: Rng) -> "_Fitted":
         mechanism = self.mechanism or "sample"
-        if mechanism == "stretch":  # [AGK17]'s stretching of the values by ε/ε_max: moments shrink by its square
+        if mechanism == "stretch":  # [AGK16]'s stretching of the values by ε/ε_max: moments shrink by its square
             weights = owners.budget**2 // int(owners.budget.max())
             everybody = float(owners.specification.size)
             run = Run(
@@ -214,10 +214,3 @@ def _entries(size: int) -> int:
 
 def _why(weights: Any) -> str:
     return f"the largest influence is ε = {max(weights) / MICRO:g}"
-
-
-def _in_original_units(spread: Floats, features: Features) -> Floats:
-    """Standard deviations of the caller's slopes and intercept; correlations are left out of the intercept's."""
-    slopes = spread[: features.centre.size] / features.half
-    constant = float(spread[-1]) if features.intercept else 0.0
-    return np.append(slopes, sqrt(constant**2 + float((slopes * features.centre) @ (slopes * features.centre))))

@@ -32,13 +32,13 @@ class Moments:
     products_noise: Floats  # standard deviation of each entry of `products`
     cross_noise: float
 
-    def effect(self, inverse: Floats, coefficients: Floats) -> Floats:
-        """To first order, the noise's standard deviation in coefficients = inverse @ cross."""
+    def covariance(self, inverse: Floats, coefficients: Floats) -> Floats:
+        """To first order, that of the noise in coefficients = inverse @ cross."""
         variance = self.products_noise**2
         direct = variance @ coefficients**2 + self.cross_noise**2  # of (E θ)_j + e_j
         mirrored = variance * np.outer(coefficients, coefficients)  # E is symmetric: E_jk serves rows j and k
         np.fill_diagonal(mirrored, direct)
-        return np.sqrt(np.maximum(np.diag(inverse @ mirrored @ inverse), 0.0))
+        return np.asarray(inverse @ mirrored @ inverse)
 
 
 def sensitivity(domain: Domain, size: int, protects: Protects, steps: int) -> int:
