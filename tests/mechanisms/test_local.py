@@ -11,7 +11,7 @@ from discretion import noise
 from discretion.errors import InvalidDeclaration
 from discretion.mechanisms import MECHANISMS
 from discretion.mechanisms.effect import effect_of
-from discretion.mechanisms.local import WARNING, IndividualRelease, release_individual
+from discretion.mechanisms.local import WARNING, IndividualRelease, _scale, release_individual
 
 FENCE = {"model": "individual", "acknowledged": True}
 BOUNDS = (0.0, 3.0)
@@ -63,6 +63,32 @@ def test_each_persons_effect_is_what_their_absence_changes(statistic, options, p
             assert np.abs(without - effect.truth).sum() == pytest.approx(effect.by_person[person])
         added = [np.abs(truth_of(statistic, (*values, new), **options) - effect.truth).sum() for new in range(4)]
         assert max(added) == pytest.approx(effect.newcomer)
+
+
+@pytest.mark.parametrize(("statistic", "options"), STATISTICS)
+@pytest.mark.parametrize("protects", ["value", "presence"])
+def test_it_keeps_the_promise_of_its_own_model_and_only_that(statistic, options, protects):
+    """Around the actual data, with the noise it has there: |f(D) − f(D')| / scale(D) ≤ ε of whoever differs."""
+    epsilons, micro = (0.1, 0.5, 1.0), np.array([100_000, 500_000, 1_000_000])
+    for values in product(range(4), repeat=3):
+        data = np.array(values, dtype=float)
+        effect = effect_of(statistic, data, BOUNDS, protects, **options)
+        scale = float(_scale(effect, micro, 100_000, ()))
+        for person, epsilon in enumerate(epsilons):
+            rest = (values[:person], values[person + 1 :])
+            others = [(*rest[0], new, *rest[1]) for new in range(4)] if protects == "value" else [rest[0] + rest[1]]
+            for other in others:
+                moved = np.abs(truth_of(statistic, other, **options) - effect.truth).sum()
+                assert moved <= epsilon * scale + 1e-9
+
+
+def test_it_is_not_differential_privacy():
+    """Two neighbours with the same median: one answer is exact, the other is not. The ratio has no bound."""
+    scales = [
+        _scale(effect_of("median", np.array(values, dtype=float), (0, 1), "value"), np.full(5, 10**6), 10**6, ())
+        for values in ([0, 0, 0, 0, 1], [0, 0, 0, 1, 1])
+    ]
+    assert [0, 1] == scales
 
 
 def test_the_golden_sums_means_and_counts_hold(golden):

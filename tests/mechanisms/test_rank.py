@@ -152,6 +152,22 @@ def test_large_counts_by_level_agree_with_sorting_people():
         assert expected == costs[r]
 
 
+@pytest.mark.parametrize("rank", ["0", "1/10", "1/3", "1/2", "7/9", "99/100", "1"])
+def test_no_cost_moves_by_more_than_the_price_of_the_slot_that_changes(rank):
+    """What the guarantee rests on, on larger data than can be enumerated: any rank, absence included."""
+    rng, prices = noise.simulation(21), np.array([7, 50_001, 333_333, 1_000_000])
+    for _ in range(300):
+        histogram, absent = rng.integers(0, 6, (4, 7)), rng.integers(0, 5, 4)
+        other, gone, level = histogram.copy(), absent.copy(), int(rng.integers(4))
+        states = [place for place in range(7) if histogram[level, place]] + [7] * bool(absent[level])
+        if not states:
+            continue
+        for place, change in ((int(rng.choice(states)), -1), (int(rng.integers(8)), 1)):
+            (gone if place == 7 else other[level])[level if place == 7 else place] += change
+        for costs in (lambda h, a: quantile_costs(h, a, prices, Fraction(rank)), lambda h, a: mode_costs(h, a, prices)):
+            assert np.max(np.abs(costs(histogram, absent) - costs(other, gone))) <= prices[level]
+
+
 PERSON = (0, 1, 2)
 ONE_ROW = tuple(((0, value),) for value in PERSON)
 SHAPES = {
@@ -222,6 +238,19 @@ def test_every_threshold_is_private(threshold):
             check_nobody_loses_more_than_the_charge(
                 propose(aggregate, universe.specification, NOTHING, threshold=threshold), universe
             )
+
+
+def test_the_upper_median_is_private_and_is_the_upper_one():
+    for shape in ("value, some have none", "presence"):
+        aggregate, states, epsilons = SHAPES[shape]
+        universe = Universe(epsilons, states)
+        mechanism = propose_exponential(aggregate, universe.specification, NOTHING, upper=True)
+        check_nobody_loses_more_than_the_charge(mechanism, universe)
+    statistics = statistics_of(aggregate, universe, (((0, 0),), ((0, 2),), ()), range(3))
+    assert [2, 0] == [
+        int(np.argmax(propose_exponential(aggregate, universe.specification, NOTHING, upper=upper).scores(statistics)))
+        for upper in (True, False)
+    ]
 
 
 def test_the_golden_worst_losses_of_pe_are_reached(golden):

@@ -171,3 +171,23 @@ def test_the_95_percent_interval_covers(data, propose, rank):
         covered += np.mean(values < answer) <= high and np.mean(values <= answer) >= low
         assert mechanism.error.total <= float(max(Fraction(rank), 1 - Fraction(rank))) * 2**0.5
     assert covered >= 36
+
+
+@pytest.mark.parametrize("propose", [propose, propose_exponential, propose_threshold, propose_sample])
+def test_without_assumptions_the_interval_covers_related_preferences_too(propose):
+    """Those who allow more have larger values, as much as can be: nothing assumed, nothing broken."""
+    rng, aggregate, covered = noise.simulation(13), quantile_of("1/2", upper=999, complete=True), 0
+    for _ in range(40):
+        epsilons = preferences(500, rng)
+        specification, cohort = Specification.assign(epsilons)
+        values = (999 * np.argsort(np.argsort(epsilons + 1e-6 * rng.random(500))) / 499).astype(int)
+        mechanism = propose(aggregate, specification, Belief())
+        keep = np.ones(500, dtype=bool)
+        if mechanism.measure.inclusion is not None:
+            keep = noise.keep(noise.coins(500, rng), mechanism.measure.inclusion, cohort)
+        histogram = np.zeros((1, len(specification.epsilons), 1_000), dtype=np.int64)
+        np.add.at(histogram, (0, cohort[keep], values[keep]), 1)
+        answer = mechanism.release(Statistics(counts=histogram.sum(axis=2), histogram=histogram), rng)[0]
+        low, high = mechanism.error.interval(answer)
+        covered += np.mean(values < answer) <= high and np.mean(values <= answer) >= low
+    assert covered >= 36

@@ -70,10 +70,16 @@ def cheapest(micro_epsilon: Integers, people: Integers) -> Integers:
 
 
 def propose(
-    aggregate: Aggregate, specification: Specification, belief: Belief, *, rule: Rule | None = None
+    aggregate: Aggregate,
+    specification: Specification,
+    belief: Belief,
+    *,
+    rule: Rule | None = None,
+    upper: bool = False,
 ) -> Exponential | Rank:
+    """`upper`, for quantiles: the upper median instead of the lower."""
     if aggregate.kind in ("quantile", "mode"):
-        return rank.propose_exponential(aggregate, specification, belief, rule=rule)
+        return rank.propose_exponential(aggregate, specification, belief, rule=rule, upper=upper)
     bits = aggregate.kind == "people" or (
         aggregate.kind in ("count", "sum")
         and aggregate.rows_per_person == 1

@@ -4,7 +4,7 @@ Everything is computed from counts by (cohort, grid value), in whole micro-ε. A
 `rows_per_person` of them, each absent or at a grid value, so the same cost serves tables of public and of secret size.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -45,6 +45,7 @@ class Rank:
     losses: tuple[int, ...]  # by cohort, micro-ε: what is charged
     error: Error
     rule: Rule = "exponential"
+    upper: bool = False  # the rank ⌊qn⌋ + 1 instead of ⌈qn⌉: the upper median
     inclusion: tuple[int, ...] | None = field(default=None, repr=False)
 
     @property
@@ -67,11 +68,16 @@ class Rank:
         costs = []
         for histogram in histograms(statistics)[:, used]:  # (cohort, grid value)
             absent = np.maximum(slots - histogram.sum(axis=1), 0)
-            if self.aggregate.kind == "mode":
-                costs.append(mode_costs(histogram, absent, prices))
-            else:
-                costs.append(quantile_costs(histogram, absent, prices, self.aggregate.rank or Fraction(0)))
+            costs.append(self._costs(histogram, absent, prices))
         return -np.array(costs)
+
+    def _costs(self, histogram: Integers, absent: Integers, prices: Integers) -> Integers:
+        if self.aggregate.kind == "mode":
+            return mode_costs(histogram, absent, prices)
+        rank = self.aggregate.rank or Fraction(0)
+        if self.upper:  # the lower quantile of the mirrored values
+            return quantile_costs(histogram[:, ::-1], absent, prices, 1 - rank)[::-1]
+        return quantile_costs(histogram, absent, prices, rank)
 
     def probabilities(self, statistics: Statistics) -> Floats:
         """(group, grid value) -> the probability that it is released, given who was sampled."""
@@ -168,10 +174,15 @@ def _level_cost(others: Integers, absent: Integers, prices: Integers, has: int, 
 
 
 def propose_exponential(
-    aggregate: Aggregate, specification: Specification, belief: Belief, *, rule: Rule | None = None
+    aggregate: Aggregate,
+    specification: Specification,
+    belief: Belief,
+    *,
+    rule: Rule | None = None,
+    upper: bool = False,
 ) -> Rank:
     """PE: everybody's price is their ε."""
-    return _tuned(aggregate, specification, belief, specification.micro, rule=rule)
+    return replace(_tuned(aggregate, specification, belief, specification.micro, rule=rule), upper=upper)
 
 
 def propose_minimum(aggregate: Aggregate, specification: Specification, belief: Belief) -> Rank:
