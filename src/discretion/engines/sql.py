@@ -108,7 +108,7 @@ def preference(column: exp.Expr, sql_type: str) -> exp.Expr:
 
 def _columns(asked: Sequence[Asked], measures: Sequence[Measure]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
     """The columns that measures are about, those over the same values only once; and the column of each measure."""
-    shapes = [_shape(one, measure) for one, measure in zip(asked, measures, strict=True)]
+    shapes = [_shape(*pair, number) for number, pair in enumerate(zip(asked, measures, strict=True))]
     distinct = {shape: f"v{number}" for number, shape in enumerate(dict.fromkeys(shapes))}
     columns = []
     for shape, name in distinct.items():
@@ -126,10 +126,16 @@ def _columns(asked: Sequence[Asked], measures: Sequence[Measure]) -> tuple[tuple
     return tuple(columns), tuple(distinct[shape] for shape in shapes)
 
 
-def _shape(asked: Asked, measure: Measure) -> Any:
+def _shape(asked: Asked, measure: Measure, number: int) -> Any:
+    """What measures must have in common to share a column; one that samples shares its coins with none.
+
+    Losses add up over releases whose coins are independent. With a common coin somebody kept by it would be in both
+    answers: ln(1 + π(e^2t − 1)) is more than 2·ln(1 + π(e^t − 1)).
+    """
     one = asked.aggregate
     grid = (one.lower, one.upper, one.origin, one.step, one.kind if one.kind in ("count", "people") else "")
-    return asked.value and asked.value.sql("duckdb"), asked.fill, grid, measure.inclusion
+    alone = None if measure.inclusion is None else number
+    return asked.value and asked.value.sql("duckdb"), asked.fill, grid, alone
 
 
 @dataclass
@@ -302,7 +308,7 @@ class _Build:
         return exp.EQ(this=person_text(person, mine), expression=person_text(other, theirs))
 
     def _coins(self, source: exp.Select, person: exp.Expr, cohort: exp.Expr) -> exp.Select:
-        """Add one coin a person: 16 hexadecimal digits, which compare as texts like the numbers they are."""
+        """Add one coin a person and column: 16 hexadecimal digits, which compare as texts like the numbers they are."""
         sampled = [column for column in self.columns if column.inclusion is not None]
         last_kept = {
             column.name: [f"{threshold - 1:016x}" if threshold > 0 else None for threshold in column.inclusion or ()]
@@ -312,8 +318,9 @@ class _Build:
         self.tables["thresholds"] = pa.table({"cohort": pa.array(range(self.rows.cohorts.count), pa.int64()), **texts})
         match = exp.EQ(this=cohort.copy(), expression=exp.column("cohort", table="thresholds"))
         limits = [exp.alias_(exp.column(c.name, table="thresholds"), f"{c.name}_last") for c in sampled]
-        coin = exp.alias_(_digest(self.key, person_text(person, self.facts.person), 16), "coin")
-        return source.join("thresholds", on=match, join_type="left").select(*limits, coin)
+        who = person_text(person, self.facts.person)
+        coins = [exp.alias_(_digest(self.key, who.copy(), 16, c.name), f"{c.name}_coin") for c in sampled]
+        return source.join("thresholds", on=match, join_type="left").select(*limits, *coins)
 
     def _on_grid(self, source: exp.Select) -> exp.Select:
         names = ["p", "c", *(key.name for key in self.rows.query.keys)]
@@ -389,7 +396,7 @@ def _stepped(column: Column) -> exp.Expr:
             stepped = exp.Coalesce(this=stepped, expressions=[_number(column.asked.fill)])
     if column.inclusion is None:
         return stepped
-    kept = exp.LTE(this=exp.column("coin"), expression=exp.column(f"{column.name}_last"))
+    kept = exp.LTE(this=exp.column(f"{column.name}_coin"), expression=exp.column(f"{column.name}_last"))
     return exp.Case(ifs=[exp.If(this=kept, true=stepped)])
 
 
