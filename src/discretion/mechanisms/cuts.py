@@ -11,7 +11,7 @@ import numpy as np
 
 from discretion.errors import InvalidDeclaration
 from discretion.noise import Floats
-from discretion.preference import Integers
+from discretion.preference import MICRO, Integers
 
 FEW = 2_000  # levels that a dynamic program over all pairs of them handles at once
 GRID = 1.01  # ratio of the geometric grid that more levels are rounded down to, for precision cuts
@@ -121,7 +121,7 @@ def precision_cuts(levels: Integers, heads: Integers, groups: int, variance: flo
     people = np.add.reduceat(heads, kept).astype(np.float64)
     ends = np.append(0, np.cumsum(people))
     size = ends[None, 1:] - ends[:-1, None]  # (first, last): people of the group
-    lowest = levels[kept][:, None] / 1e6
+    lowest = levels[kept][:, None] / MICRO
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = np.where(size > 0, 1 / (variance / size + 2 / (size * lowest) ** 2), -np.inf)
     return [[int(kept[cut]) for cut in cuts] for cuts in _most(gain, min(groups, len(kept)))]
@@ -142,7 +142,7 @@ def utility_cuts(
     gain = np.full((len(kept), len(kept)), -np.inf)
     for first, last in zip(*np.triu_indices(len(kept)), strict=True):
         if (people := int(ends[last + 1] - ends[first])) >= smallest:
-            gain[first, last] = utility(people, levels[kept[first]] / 1e6)
+            gain[first, last] = utility(people, levels[kept[first]] / MICRO)
     return [int(kept[cut]) for cut in _most(gain, min(groups, len(kept)))[-1]]
 
 
