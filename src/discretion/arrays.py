@@ -213,7 +213,7 @@ def _errors(plan: Plan, answers: Sequence[tuple[Floats, tuple[Error, ...]]]) -> 
         return answers[0][1]
     middle, below, above = (float(released[0]) for released, _ in answers)
     ranks = tuple(float(choice.aggregate.rank or 0) for choice in plan.choices[1:])
-    return (between(plan.choices[0].aggregate, middle, (below, above), (ranks[0], ranks[1])),)
+    return (between(plan.choices[0].aggregate, middle, answers[0][1][0], (below, above), (ranks[0], ranks[1])),)
 
 
 def _individual(name: str, shape: Aggregate, column: Column, epsilon: Any, **asked: Any) -> IndividualRelease:

@@ -38,8 +38,10 @@ def interval_errors(
         if len(released) > len(query.asked) and asked.aggregate.kind == "quantile":
             (below, lower), (above, upper) = next(flanks), next(flanks)
             ranks = lower[0].asked or 0.0, 1.0 if upper[0].asked is None else upper[0].asked
-            answers = zip(values.tolist(), below.tolist(), above.tolist(), strict=True)
-            found.append(tuple(between(asked.aggregate, middle, (low, high), ranks) for middle, low, high in answers))
+            answers = zip(values.tolist(), by_group, below.tolist(), above.tolist(), strict=True)
+            found.append(
+                tuple(between(asked.aggregate, value, error, (low, high), ranks) for value, error, low, high in answers)
+            )
         else:
             found.append(by_group)
     return found

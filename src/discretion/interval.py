@@ -45,8 +45,19 @@ def _reach(aggregate: Aggregate, specification: Specification, belief: Belief, m
     return Fraction(min(FINEST, ceil(error.half_width(0.975) * FINEST)), FINEST)
 
 
-def between(aggregate: Aggregate, value: float, answers: tuple[float, float], ranks: tuple[float, float]) -> Error:
-    """The error of `value`, given the answers at both sides and the ranks they were asked for at."""
+def between(
+    aggregate: Aggregate, value: float, asked: Error, answers: tuple[float, float], ranks: tuple[float, float]
+) -> Error:
+    """The error of `value`, which was `asked` with an error in ranks, given both sides' answers and ranks.
+
+    The ranks of the sides were set for as many rows as the register allows; that there are as many is an assumption.
+    """
     low = min(value, answers[0]) if ranks[0] > 0 else float(aggregate.value(aggregate.lower))
     high = max(value, answers[1]) if ranks[1] < 1 else float(aggregate.value(aggregate.upper))
-    return Error(bias=max(value - low, high - value), noise=0.0, limits=(low, high))
+    enough = f"there are about {asked.rows:,.0f} rows to ask about" if asked.rows is not None else ""
+    return Error(
+        bias=max(value - low, high - value),
+        noise=0.0,
+        assumption="; ".join(filter(None, [asked.assumption, enough])),
+        limits=(low, high),
+    )
