@@ -13,8 +13,8 @@ from discretion.learn.estimator import PrivateFit
 from discretion.learn.features import Features
 from discretion.learn.moments import FINEST, Domain, Moments, Whole, gaussian, gaussian_mu, ridge, sensitivity, spectral
 from discretion.learn.people import People
-from discretion.learn.run import Run, plan
-from discretion.noise import ALWAYS, Floats, Rng
+from discretion.learn.run import plan
+from discretion.noise import Floats, Rng
 from discretion.preference import MICRO, Integers, Specification
 
 SHARES = 360  # parts of one person's vote, and the most rows of one person that are used
@@ -88,15 +88,19 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
         rng = self._rng()
         placed = target.cube(np.asarray(y, dtype=np.float64)[:, None])[:, 0]
         if self.method == "weighted":
-            solution, inverse, moments, guarantee, why = self._weighted(X, placed, owners, features, rng)
+            moments, guarantee = self._weighted(X, placed, owners, features, rng)
+            solution, inverse = ridge(moments, self.fit_intercept)
         else:
-            solution, inverse, moments, guarantee, why = self._functional(X, placed, owners, features, rng)
+            moments, guarantee = self._functional(X, placed, owners, features, rng)
+            solution, inverse = spectral(moments)
         length = features.norm if self._domain == "ball" else 1.0
         scale = float(target.half[0])
         slopes, constant = features.original(solution / length * scale)
         self.coef_, self.intercept_ = slopes, constant + float(target.centre[0])
         units = np.array([np.append(*features.original(one / length * scale)) for one in np.eye(features.size)])
         variance = np.diag(units.T @ moments.covariance(inverse, solution) @ units)
+        most = max(loss.micro_epsilon for loss in guarantee.losses.values())
+        why = f"the largest influence is ε = {most / MICRO:g}"
         self._publish(guarantee, self._name(), np.sqrt(np.maximum(variance, 0.0)), rng, why)
         return self
 
@@ -129,7 +133,9 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
                 f"delta must be 0, or with method='weighted' from 1e-12 to below 1, got {self.delta!r}."
             )
 
-    def _weighted(self, X: Floats, y: Floats, owners: People, features: Features, rng: Rng) -> "_Fitted":
+    def _weighted(
+        self, X: Floats, y: Floats, owners: People, features: Features, rng: Rng
+    ) -> tuple[Moments, Guarantee]:
         if self.delta:
             x, shortened = features.ball(X)
             return self._gaussian(x, y * shortened, owners, rng)
@@ -138,10 +144,10 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
         moved = sensitivity(domain, features.size, owners.protects, FINEST) / FINEST**2
         variance = 1.0 if domain == "ball" else features.size**2  # of a person's moments, at most about
         weights = self._capped(owners, 2 * _entries(features.size) * moved**2 / variance)
-        whole = Whole(domain=domain, **self._declared(owners, features, weights))
-        return self._whole(whole, x, y * shortened, owners, rng)
+        moments = self._moments(domain, x, y * shortened, owners, weights, np.arange(len(x)), rng)
+        return moments, owners.guarantee(weights, arithmetic="exact")
 
-    def _gaussian(self, x: Floats, y: Floats, owners: People, rng: Rng) -> "_Fitted":
+    def _gaussian(self, x: Floats, y: Floats, owners: People, rng: Rng) -> tuple[Moments, Guarantee]:
         pico_delta = int(self.delta * PICO)
         delta = pico_delta / PICO
         most = int(owners.budget.max()) / MICRO
@@ -151,66 +157,43 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
         mu = gaussian_mu(weights / MICRO, delta)
         share = (mu / mu.max())[owners.row_cohort] * owners.votes
         moments = gaussian(x, y, share, owners.protects, float(mu.max()), rng)
-        guarantee = owners.guarantee(weights, arithmetic="float", pico_delta=pico_delta)
-        return *ridge(moments, self.fit_intercept), moments, guarantee, _why(weights)
+        return moments, owners.guarantee(weights, arithmetic="float", pico_delta=pico_delta)
 
-    def _functional(self, X: Floats, y: Floats, owners: People, features: Features, rng: Rng) -> "_Fitted":
+    def _functional(
+        self, X: Floats, y: Floats, owners: People, features: Features, rng: Rng
+    ) -> tuple[Moments, Guarantee]:
         mechanism = self.mechanism or "sample"
-        if mechanism == "stretch":  # [AGK16]'s stretching of the values by ε/ε_max: moments shrink by its square
-            weights = owners.budget**2 // int(owners.budget.max())
-            everybody = float(owners.specification.size)
-            run = Run(
-                micro_epsilon=0,
-                inclusion=(ALWAYS,) * weights.size,
-                charge=tuple(weights.tolist()),
-                people=everybody,
-            )
+        if mechanism == "stretch":  # [AGK16] stretches the values by ε/ε_max: the moments shrink by its square
+            charge = weights = owners.budget**2 // int(owners.budget.max())
+            kept = np.arange(len(X))
         elif mechanism in ("minimum", "threshold", "sample"):
             (run,) = plan(owners.budget, owners.specification.heads, mechanism, **(self.options or {}))
-            weights = np.full(owners.budget.size, run.micro_epsilon)
+            charge, weights = np.array(run.charge), np.full(owners.budget.size, run.micro_epsilon)
+            kept = owners.kept(run.inclusion, rng)
         else:
             raise InvalidDeclaration(
                 f"mechanism must be 'minimum', 'threshold', 'sample' or 'stretch', got {mechanism!r}."
             )
-        kept = owners.kept(run.inclusion, rng)
-        whole = Whole(domain="cube", **self._declared(owners, features, weights))
-        return self._whole(whole, features.cube(X), y, owners, rng, run=run, kept=kept)
+        moments = self._moments("cube", features.cube(X), y, owners, weights, kept, rng)
+        return moments, owners.guarantee(charge, arithmetic="exact")
 
-    def _declared(self, owners: People, features: Features, weights: Integers) -> dict[str, Any]:
-        return {
-            "size": features.size,
-            "protects": owners.protects,
-            "weights": tuple(weights.tolist()),
-            "shares": SHARES if owners.several else 1,
-            "published": self.sensitivity == "published" and self.method == "functional",
-        }
-
-    def _whole(
-        self,
-        whole: Whole,
-        x: Floats,
-        y: Floats,
-        owners: People,
-        rng: Rng,
-        run: Run | None = None,
-        kept: Integers | None = None,
-    ) -> "_Fitted":
-        rows = owners.bounded(SHARES, rng) if owners.several else np.arange(len(x))
-        rows = rows if kept is None else np.intersect1d(rows, kept)
-        parts = whole.shares // np.minimum(owners.rows_each, whole.shares)
-        moments = whole.release(x[rows], y[rows], owners.row_cohort[rows], parts[rows], rng)
-        charge = whole.weights if run is None else run.charge
-        solved = ridge(moments, self.fit_intercept) if self.method == "weighted" else spectral(moments)
-        return *solved, moments, owners.guarantee(charge, arithmetic="exact"), _why(charge)
-
-
-_Fitted = tuple[Floats, Floats, Moments, Guarantee, str]
+    def _moments(
+        self, domain: Domain, x: Floats, y: Floats, owners: People, weights: Integers, kept: Integers, rng: Rng
+    ) -> Moments:
+        """The noisy moments of the rows kept, in whole numbers."""
+        whole = Whole(
+            domain=domain,
+            size=x.shape[1],
+            protects=owners.protects,
+            weights=tuple(weights.tolist()),
+            shares=SHARES if owners.several else 1,
+            published=self.sensitivity == "published" and self.method == "functional",
+        )
+        rows = np.intersect1d(owners.bounded(SHARES, rng), kept) if owners.several else kept
+        parts = whole.shares // np.minimum(owners.rows_each[rows], whole.shares)
+        return whole.release(x[rows], y[rows], owners.row_cohort[rows], parts, rng)
 
 
 def _entries(size: int) -> int:
     """How many numbers the moments are."""
     return size * (size + 1) // 2 + size
-
-
-def _why(weights: Any) -> str:
-    return f"the largest influence is ε = {max(weights) / MICRO:g}"
