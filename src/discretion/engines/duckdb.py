@@ -2,12 +2,13 @@
 
 import hashlib
 import logging
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from glob import glob
 from os import stat
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import duckdb
@@ -16,7 +17,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from discretion.engines import Rows
-from discretion.engines.sql import Column, Facts, Statement, person_text, preference, statement
+from discretion.engines.column import Column
+from discretion.engines.sql import Facts, Statement, person_text, preference, statement
 from discretion.errors import EngineFailed, InvalidDeclaration, InvalidPreference
 from discretion.noise import coin_key
 from discretion.statistics import Measure, Request, Statistics
@@ -24,6 +26,7 @@ from discretion.statistics import Measure, Request, Statistics
 logger = logging.getLogger(__name__)
 
 MEMORY = "memory:"
+GUESSED = "guessed"  # the name of a source whose types are being found out
 # No network, no extensions, no objects of the calling program, no files beyond the declared sources (see _open).
 _LOCKED = {
     "autoinstall_known_extensions": "false",
@@ -54,6 +57,8 @@ class DuckDB:
         self._digests: dict[tuple[Any, ...], str] = {}  # path, size and time of change -> digest
         self._found: dict[tuple[str, str], Found] = {}  # fingerprint, person column -> what was found
         self._types: dict[str, dict[str, str]] = {}  # fingerprint -> schema
+        self._opened: dict[tuple[Any, ...], duckdb.DuckDBPyConnection] = {}  # sources as they are now -> connection
+        self._lock = Lock()
 
     def attach(self, name: str, table: Any) -> str:
         """Take an Arrow, pandas or Polars object as a source; returns its name in the engine's words."""
@@ -75,8 +80,8 @@ class DuckDB:
         """The columns of a source and their SQL types."""
         mark = self.fingerprint(source)
         if mark not in self._types:
-            with closing(self._open({"source": source}, typed=False)) as connection:
-                described = _run(connection, "DESCRIBE source").to_pylist()
+            with self._connected({GUESSED: source}, {}) as connection:
+                described = connection.sql(f"DESCRIBE {GUESSED}").to_arrow_table().to_pylist()
             self._types[mark] = {row["column_name"]: row["column_type"] for row in described}
         return dict(self._types[mark])
 
@@ -101,8 +106,8 @@ class DuckDB:
             several = f"MIN({chosen}) IS DISTINCT FROM MAX({chosen}) OR COUNT({chosen}) NOT IN (0, COUNT(*))"
             select = select.select(f"MIN({chosen}) AS epsilon", f"{several} AS several", dialect="duckdb")
         select = select.from_("source").where(exp.Not(this=exp.Is(this=who, expression=exp.Null()))).group_by(who)
-        with closing(self._open({"source": source})) as connection:
-            people = _run(connection, select.sql("duckdb"))
+        with self._connected({"source": source}, {}) as connection:
+            people = connection.sql(select.sql("duckdb")).to_arrow_table()
         if epsilon:
             if any(people["several"].to_numpy()):
                 raise InvalidPreference(
@@ -116,8 +121,8 @@ class DuckDB:
         rows: Rows = request.source
         stated = statement(rows, request.measures, self._facts(rows), coin_key())
         before = [self.fingerprint(source) for source in stated.sources.values()]
-        with closing(self._open(stated.sources, stated.tables)) as connection:
-            answer = _run(connection, stated.select.sql("duckdb"))
+        with self._connected(stated.sources, stated.tables, rows.query.table.columns) as connection:
+            answer = connection.sql(stated.select.sql("duckdb")).to_arrow_table()
         if before != [self.fingerprint(source) for source in stated.sources.values()]:
             raise EngineFailed("A source changed while it was read. Ask again when nobody writes to it.")
         shape = (len(rows.query.groups), rows.cohorts.count)
@@ -127,8 +132,8 @@ class DuckDB:
 
     def _facts(self, rows: Rows) -> Facts:
         table, cohorts = rows.query.table, rows.cohorts
-        types = self.schema(table.source)
-        if types != dict(table.columns):
+        types = dict(table.columns)
+        if not _is_csv(table.source) and types != self.schema(table.source):
             raise EngineFailed(f"The columns of table {table.name!r} are not those that were declared. Refresh it.")
         found = self._scan(table.source, table.person)
         apart = self.schema(cohorts.register) if cohorts.register else {}
@@ -148,66 +153,60 @@ class DuckDB:
             who = exp.column(person, quoted=True)
             each = exp.select(exp.alias_(who, "p"), "COUNT(*) AS n").from_("source").group_by(who)
             most = exp.select("MAX(CASE WHEN NOT p IS NULL THEN n END) AS most", "COUNT(*) - COUNT(p) AS lost")
-            with closing(self._open({"source": source})) as connection:
-                (row,) = _run(connection, most.from_(each.subquery("people")).sql("duckdb")).to_pylist()
+            counted = most.from_(each.subquery("people")).sql("duckdb")
+            with self._connected({"source": source}, {}) as connection:
+                (row,) = connection.sql(counted).to_arrow_table().to_pylist()
             self._found[mark] = Found(most_rows=row["most"] or 0, owned=not row["lost"])
         return self._found[mark]
 
-    def _open(
-        self, sources: Mapping[str, str], tables: Mapping[str, pa.Table] | None = None, *, typed: bool = True
-    ) -> duckdb.DuckDBPyConnection:
+    @contextmanager
+    def _connected(
+        self, sources: Mapping[str, str], tables: Mapping[str, pa.Table], types: Mapping[str, str] | None = None
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection that sees these sources and small tables, and nothing else."""
-        connection = None
+        mark = (*((name, source, self.fingerprint(source)) for name, source in sources.items()), str(types))
         try:
-            connection = duckdb.connect(":memory:", config=self._config)
-            files = [
-                stamp[0] for source in sources.values() if not source.startswith(MEMORY) for stamp in _stamps(source)
-            ]
-            for number, source in enumerate(sources.values()):
-                if "#" in source:
-                    connection.execute(f"ATTACH {_quoted(source.rpartition('#')[0])} AS db{number} (READ_ONLY)")
-            connection.execute(f"SET allowed_paths = [{', '.join(map(_quoted, files))}]")
-            connection.execute("SET enable_external_access = false")
-            for number, (name, source) in enumerate(sources.items()):
-                self._view(connection, name, source, number, typed=typed)
-            for name, table in (tables or {}).items():
-                connection.register(name, table)
-            connection.execute("SET lock_configuration = true")
+            with self._lock:
+                if mark not in self._opened:
+                    self._opened = dict(list(self._opened.items())[-7:])  # the last few: they keep what they have read
+                    self._opened[mark] = self._open(sources, types)
+                connection = self._opened[mark].cursor()
+            with closing(connection):
+                for name, source in sources.items():
+                    if source.startswith(MEMORY):
+                        connection.register(name, self._table(source)[0])
+                for name, table in tables.items():
+                    connection.register(name, table)
+                yield connection
         except duckdb.Error as failure:
-            if connection is not None:
-                connection.close()
-            _log(failure)
-            raise EngineFailed("A source cannot be opened. Is it a Parquet, CSV or DuckDB file, and whole?") from None
+            logger.error("DuckDB failed: %s", type(failure).__name__)  # its own words may quote a private value
+            raise EngineFailed("The database failed; the operator's log names the kind of failure.") from None
+
+    def _open(self, sources: Mapping[str, str], types: Mapping[str, str] | None) -> duckdb.DuckDBPyConnection:
+        connection = duckdb.connect(":memory:", config=self._config)
+        kept = {name: source for name, source in sources.items() if not source.startswith(MEMORY)}
+        files = [stamp[0] for source in kept.values() for stamp in _stamps(source)]
+        for name, source in kept.items():
+            if "#" in source:
+                connection.execute(f"ATTACH {_quoted(source.rpartition('#')[0])} AS in_{name} (READ_ONLY)")
+        connection.execute(f"SET allowed_paths = [{', '.join(map(_quoted, files))}]")
+        connection.execute("SET enable_external_access = false")
+        for name, source in kept.items():
+            connection.execute(f"CREATE VIEW {name} AS {self._reading(name, source, types)}")
+        connection.execute("SET lock_configuration = true")
         return connection
 
-    def _view(self, connection: duckdb.DuckDBPyConnection, name: str, source: str, number: int, *, typed: bool) -> None:
-        if source.startswith(MEMORY):
-            connection.register(name, self._table(source)[0])
-            return
+    def _reading(self, name: str, source: str, types: Mapping[str, str] | None) -> str:
         if "#" in source:
             table = exp.to_table(source.rpartition("#")[2], dialect="duckdb")
-            table.set("catalog", exp.to_identifier(f"db{number}"))
+            table.set("catalog", exp.to_identifier(f"in_{name}"))
             table.set("db", table.args.get("db") or exp.to_identifier("main"))
-            reading = f"SELECT * FROM {table.sql('duckdb')}"
-        elif _is_csv(source):
-            reading = self._csv(source, typed=typed)
-        else:
-            reading = f"SELECT * FROM read_parquet([{_paths(source)}])"
-        connection.execute(f"CREATE VIEW {name} AS {reading}")
-
-    def _csv(self, source: str, *, typed: bool) -> str:
-        """Lines of text, every field cast where it can be: which values a file holds can never make reading fail."""
-        tab = Path(source.removesuffix(".gz")).suffix == ".tsv"
-        dialect = f"""delim = '{chr(9) if tab else ","}', quote = '"', escape = '"', header = true"""
-        if not typed:
-            dates = "dateformat = '%Y-%m-%d', timestampformat = '%Y-%m-%d %H:%M:%S'"
-            guess = f"sample_size = -1, ignore_errors = true, auto_type_candidates = {_CSV_TYPES}, {dates}"
-            return f"SELECT * FROM read_csv([{_paths(source)}], {dialect}, {guess})"
-        types = self.schema(source)
-        texts = ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in types)
-        casts = [f"TRY_CAST({_named(name)} AS {kind}) AS {_named(name)}" for name, kind in types.items()]
-        reading = f"auto_detect = false, ignore_errors = true, columns = {{{texts}}}"
-        return f"SELECT {', '.join(casts)} FROM read_csv([{_paths(source)}], {dialect}, {reading})"
+            return f"SELECT * FROM {table.sql('duckdb')}"
+        if not _is_csv(source):
+            return f"SELECT * FROM read_parquet([{_paths(source)}])"
+        if name == GUESSED:
+            return _guessed_csv(source)
+        return _typed_csv(source, types if types is not None and name == "protected" else self.schema(source))
 
     def _table(self, source: str) -> tuple[pa.Table, str]:
         name = source.removeprefix(MEMORY)
@@ -257,17 +256,24 @@ def _spread(part: pa.Table, name: str, shape: tuple[int, int]) -> Any:
     return spread
 
 
-def _run(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
-    try:
-        return connection.sql(sql).to_arrow_table()
-    except duckdb.Error as failure:
-        _log(failure)
-        raise EngineFailed("The database could not run the query; the log names the kind of failure.") from None
+def _guessed_csv(source: str) -> str:
+    """A file whose types are being found out; dates only in ISO form, which is what casts read later on."""
+    dates = "dateformat = '%Y-%m-%d', timestampformat = '%Y-%m-%d %H:%M:%S'"
+    guess = f"sample_size = -1, ignore_errors = true, auto_type_candidates = {_CSV_TYPES}, {dates}"
+    return f"SELECT * FROM read_csv([{_paths(source)}], {_csv_dialect(source)}, {guess})"
 
 
-def _log(failure: Exception) -> None:
-    """The kind alone: a database's own words may quote a private value."""
-    logger.error("DuckDB failed: %s", type(failure).__name__)
+def _typed_csv(source: str, types: Mapping[str, str]) -> str:
+    """Lines of text, every field cast where it can be: which values a file holds can never make reading fail."""
+    texts = ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in types)
+    casts = [f"TRY_CAST({_named(name)} AS {kind}) AS {_named(name)}" for name, kind in types.items()]
+    reading = f"auto_detect = false, ignore_errors = true, columns = {{{texts}}}"
+    return f"SELECT {', '.join(casts)} FROM read_csv([{_paths(source)}], {_csv_dialect(source)}, {reading})"
+
+
+def _csv_dialect(source: str) -> str:
+    tab = Path(source.removesuffix(".gz")).suffix == ".tsv"
+    return f"""delim = '{chr(9) if tab else ","}', quote = '"', escape = '"', header = true"""
 
 
 def _stamps(source: str) -> list[tuple[str, int, int]]:

@@ -14,9 +14,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from discretion.engines import Rows
-from discretion.query import Asked, Joined, Key
+from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, stepped
+from discretion.query import Joined, Key
 from discretion.sql.scalar import ROW
-from discretion.statistics import Aggregate, Measure
+from discretion.statistics import Measure
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 FLOATS = ("DOUBLE", "FLOAT", "REAL")
@@ -44,23 +45,6 @@ class Facts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Column:
-    """One value of every row, and what the measures over it need."""
-
-    name: str
-    asked: Asked
-    inclusion: tuple[int, ...] | None
-    histogram: bool
-    moments: bool
-    squares: bool
-
-    @property
-    def bare(self) -> bool:
-        """Every row counts: no value is needed."""
-        return self.asked.value is None and self.inclusion is None and self.asked.aggregate.kind != "people"
-
-
-@dataclass(frozen=True, kw_only=True)
 class Statement:
     """What an engine runs: a SELECT over sources and small tables, both by the names the text uses.
 
@@ -77,7 +61,7 @@ class Statement:
 
 def statement(rows: Rows, measures: Sequence[Measure], facts: Facts, key: str) -> Statement:
     """The SQL for `measures`; `key` is the secret of this release's coins and row choices."""
-    columns, names = _columns(rows.query.asked, measures)
+    columns, names = columns_of(rows.query.asked, measures)
     build = _Build(rows, columns, facts, key)
     kept = build.read()
     bounds = build.can_exceed and not facts.bounded
@@ -104,38 +88,6 @@ def preference(column: exp.Expr, sql_type: str) -> exp.Expr:
         return column.copy()
     numeric = sql_type in (*INTEGERS, *FLOATS) or sql_type.startswith("DECIMAL")
     return exp.cast(column.copy(), "DOUBLE" if numeric else "VARCHAR")
-
-
-def _columns(asked: Sequence[Asked], measures: Sequence[Measure]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
-    """The columns that measures are about, those over the same values only once; and the column of each measure."""
-    shapes = [_shape(*pair, number) for number, pair in enumerate(zip(asked, measures, strict=True))]
-    distinct = {shape: f"v{number}" for number, shape in enumerate(dict.fromkeys(shapes))}
-    columns = []
-    for shape, name in distinct.items():
-        over = [pair for pair, its in zip(zip(asked, measures, strict=True), shapes, strict=True) if its == shape]
-        moments = [measure for _, measure in over if not measure.histogram]
-        column = Column(
-            name=name,
-            asked=over[0][0],
-            inclusion=over[0][1].inclusion,
-            histogram=len(moments) < len(over),
-            moments=bool(moments),
-            squares=any(measure.aggregate.kind == "variance" for measure in moments),
-        )
-        columns.append(column)
-    return tuple(columns), tuple(distinct[shape] for shape in shapes)
-
-
-def _shape(asked: Asked, measure: Measure, number: int) -> Any:
-    """What measures must have in common to share a column; one that samples shares its coins with none.
-
-    Losses add up over releases whose coins are independent. With a common coin somebody kept by it would be in both
-    answers: ln(1 + π(e^2t − 1)) is more than 2·ln(1 + π(e^t − 1)).
-    """
-    one = asked.aggregate
-    grid = (one.lower, one.upper, one.origin, one.step, one.kind if one.kind in ("count", "people") else "")
-    alone = None if measure.inclusion is None else number
-    return asked.value and asked.value.sql("duckdb"), asked.fill, grid, alone
 
 
 @dataclass
@@ -171,15 +123,14 @@ class _Build:
         person = exp.column(table.person, table=ROW, quoted=True)
         source = exp.select(exp.alias_(person, "p")).from_(exp.alias_(exp.to_table("protected"), ROW, table=True))
         if not self.facts.owned:
-            source = source.where(_not_null(person))
+            source = source.where(not_null(person))
         for joined in query.lookups:
             source = self._look_up(source, joined)
         source = self._membership(source, person).where(*(condition.copy() for condition in query.where))
         source = source.select(*(exp.alias_(key.expression.copy(), key.name) for key in query.keys))
         for column in self.columns:
             if not column.bare:
-                value = column.asked.value.copy() if column.asked.value is not None else _ONE.copy()
-                source = source.select(exp.alias_(value, column.name))
+                source = source.select(exp.alias_(column.raw, column.name))
         return self._on_grid(source)
 
     def bound(self, kept: exp.Select) -> exp.Select:
@@ -214,12 +165,12 @@ class _Build:
         inner, with_ = kept, kept.args.pop("with_", None)
         counted = self._counted(keys).from_(inner.subquery("kept_rows"))
         histograms = [column.name for column in self.columns if column.histogram]
-        sums = [f"{c.name}_{part}" for c in self.columns for part in _parts(c)]
+        sums = [f"{c.name}_{part}" for c in self.columns for part in parts(c)]
         group: exp.Expr = exp.Literal.number(0)
         outer = exp.select().from_(counted.subquery("counted"))
         for key in self.rows.query.keys:
             group = exp.Add(
-                this=exp.Mul(this=exp.paren(group), expression=_number(len(key.values))), expression=_place(key, placed)
+                this=exp.Mul(this=exp.paren(group), expression=number(len(key.values))), expression=_place(key, placed)
             )
             outer = outer if placed else self._key_join(outer, key, "counted")
         cohort: exp.Expr = exp.column("c", table="counted")
@@ -256,7 +207,7 @@ class _Build:
             )
         single = self.rows.query.table.rows_per_person == 1 and (self.can_exceed or self.facts.bounded)
         for column in self.columns:
-            counted = counted.select(*_aggregates(column, single))
+            counted = counted.select(*aggregates(column, single))
         return counted
 
     def _membership(self, source: exp.Select, person: exp.Expr) -> exp.Select:
@@ -284,7 +235,7 @@ class _Build:
             cohort = exp.Coalesce(this=exp.column("cohort", table="changes"), expressions=[cohort])
         if self.sampled:
             source = self._coins(source, person, cohort)
-        return source.select(exp.alias_(cohort.copy(), "c")).where(exp.GTE(this=cohort.copy(), expression=_number(0)))
+        return source.select(exp.alias_(cohort.copy(), "c")).where(exp.GTE(this=cohort.copy(), expression=number(0)))
 
     def _members(self) -> exp.Select:
         """The register as person and cohort, nobody twice."""
@@ -293,7 +244,7 @@ class _Build:
         own = preference(exp.column(cohorts.epsilon, table="register", quoted=True), self.facts.epsilon)
         match = exp.NullSafeEQ(this=own, expression=exp.column("preference", table="levels"))
         members = exp.select(exp.alias_(person, "person")).from_("register").join("levels", on=match)
-        members = members.where(_not_null(person))
+        members = members.where(not_null(person))
         if self.facts.unique:
             return members.select(exp.column("cohort", table="levels"))
         lowest = exp.Min(this=exp.column("cohort", table="levels"))  # the strictest, should there ever be two
@@ -324,7 +275,7 @@ class _Build:
 
     def _on_grid(self, source: exp.Select) -> exp.Select:
         names = ["p", "c", *(key.name for key in self.rows.query.keys)]
-        values = [exp.alias_(_stepped(column), column.name) for column in self.columns if not column.bare]
+        values = [exp.alias_(stepped(column), column.name) for column in self.columns if not column.bare]
         return exp.select(*names, *values).from_(source.subquery("source"))
 
     def _look_up(self, source: exp.Select, joined: Joined) -> exp.Select:
@@ -364,13 +315,13 @@ class _Build:
     def _start(self) -> exp.Expr:
         """A keyed random number below the person's number of rows, from six hexadecimal digits."""
         digest = _digest(self.key, person_text(exp.column("p"), self.facts.person), 6, label="rows")
-        number: exp.Expr = _number(0)
+        start: exp.Expr = number(0)
         for place in range(6):
-            digit = exp.Substring(this=digest.copy(), start=_number(place + 1), length=_ONE.copy())
+            digit = exp.Substring(this=digest.copy(), start=number(place + 1), length=_ONE.copy())
             found = exp.StrPosition(this=exp.Literal.string("0123456789abcdef"), substr=digit)
-            shifted = exp.Mul(this=exp.paren(number), expression=_number(16))
-            number = exp.Sub(this=exp.Add(this=shifted, expression=found), expression=_ONE.copy())
-        return exp.Mod(this=exp.paren(number), expression=exp.Count(this=exp.Star()))
+            shifted = exp.Mul(this=exp.paren(start), expression=number(16))
+            start = exp.Sub(this=exp.Add(this=shifted, expression=found), expression=_ONE.copy())
+        return exp.Mod(this=exp.paren(start), expression=exp.Count(this=exp.Star()))
 
 
 def _place(key: Key, placed: bool) -> exp.Expr:
@@ -380,67 +331,8 @@ def _place(key: Key, placed: bool) -> exp.Expr:
 def _digest(key: str, person: exp.Expr, digits: int, label: str = "") -> exp.Expr:
     """The first digits of SHA-256(key:person); noise.keyed_coin is the same number."""
     text = exp.DPipe(this=exp.Literal.string(f"{key}{label}:"), expression=person, safe=True)
-    digest = exp.SHA2(this=text, length=_number(256))
-    return exp.Substring(this=digest, start=_ONE.copy(), length=_number(digits))
-
-
-def _stepped(column: Column) -> exp.Expr:
-    """A value clamped and put on the grid; where people are sampled, only if the person's coin says so."""
-    one, value = column.asked.aggregate, exp.column(column.name)
-    stepped: exp.Expr = value
-    if one.kind == "people":
-        stepped = exp.Case(ifs=[exp.If(this=_not_null(value), true=exp.column("p"))])
-    elif one.kind != "count":
-        stepped = _clamped(one, exp.cast(value, "DOUBLE"))
-        if column.asked.fill is not None:
-            stepped = exp.Coalesce(this=stepped, expressions=[_number(column.asked.fill)])
-    if column.inclusion is None:
-        return stepped
-    kept = exp.LTE(this=exp.column(f"{column.name}_coin"), expression=exp.column(f"{column.name}_last"))
-    return exp.Case(ifs=[exp.If(this=kept, true=stepped)])
-
-
-def _clamped(one: Aggregate, value: exp.Expr) -> exp.Expr:
-    """NULL stays NULL: no comparison with it holds, and its step is NULL."""
-    low, high = float(one.value(one.lower)), float(one.value(one.upper))
-    moved: exp.Expr = value.copy()
-    if one.origin:
-        moved = exp.paren(exp.Sub(this=moved, expression=_number(float(one.origin))))
-    if one.step.numerator == 1:  # a whole factor is exact where a quotient is not
-        moved = moved if one.step == 1 else exp.Mul(this=moved, expression=_number(float(one.step.denominator)))
-    else:
-        moved = exp.Div(this=moved, expression=_number(float(one.step)))
-    size = "INTEGER" if max(abs(one.lower), abs(one.upper)) < 2**31 else "BIGINT"
-    return exp.Case(
-        ifs=[
-            exp.If(this=exp.LTE(this=value.copy(), expression=_number(low)), true=exp.cast(_number(one.lower), size)),
-            exp.If(this=exp.GTE(this=value.copy(), expression=_number(high)), true=exp.cast(_number(one.upper), size)),
-        ],
-        default=exp.cast(exp.Round(this=moved), size),
-    )
-
-
-def _parts(column: Column) -> tuple[str, ...]:
-    if not column.moments:
-        return ()
-    if column.asked.aggregate.kind in ("count", "people"):
-        return ("n",)
-    return ("n", "s", "q") if column.squares else ("n", "s")
-
-
-def _aggregates(column: Column, single: bool) -> list[exp.Expr]:
-    """The counts and sums over one column."""
-    value, one = exp.column(column.name), column.asked.aggregate
-    counted: exp.Expr = exp.Count(this=exp.Star() if column.bare else value.copy())
-    if one.kind == "people" and not single:
-        counted = exp.Count(this=exp.Distinct(expressions=[value.copy()]))
-    wide = "BIGINT" if max(abs(one.lower), abs(one.upper)) < 2**31 else "HUGEINT"
-    found = {
-        "n": counted,
-        "s": exp.Sum(this=value.copy()),
-        "q": exp.Sum(this=exp.Mul(this=exp.cast(value.copy(), wide), expression=value.copy())),
-    }
-    return [exp.alias_(found[part], f"{column.name}_{part}") for part in _parts(column)]
+    digest = exp.SHA2(this=text, length=number(256))
+    return exp.Substring(this=digest, start=_ONE.copy(), length=number(digits))
 
 
 def _typed(value: Any, sql_type: str) -> Any:
@@ -448,14 +340,3 @@ def _typed(value: Any, sql_type: str) -> Any:
     if not isinstance(value, str) or sql_type not in ("DATE", "TIMESTAMP"):
         return value
     return date.fromisoformat(value) if sql_type == "DATE" else datetime.fromisoformat(value)
-
-
-def _not_null(expression: exp.Expr) -> exp.Expr:
-    return exp.Not(this=exp.Is(this=expression.copy(), expression=exp.Null()))
-
-
-def _number(value: float) -> exp.Expr:
-    """A literal; a double keeps its exponent, so that engines read it as a double."""
-    text = exp.Literal.number(repr(abs(value)))
-    double = exp.cast(text, "DOUBLE") if isinstance(value, float) else text
-    return exp.paren(exp.Neg(this=double)) if value < 0 else double

@@ -1,0 +1,170 @@
+"""Speed and memory of protected questions in DuckDB, as ratios to the same question asked plainly in the same run."""
+
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+from time import perf_counter
+
+import duckdb
+from rich.console import Console
+from rich.table import Table as Sheet
+
+from discretion.engines import Cohorts, Rows
+from discretion.engines.duckdb import DuckDB
+from discretion.noise import inclusion_threshold
+from discretion.query import parse
+from discretion.statistics import Measure, Request
+from discretion.table import Table
+
+OUTPUT = Path("bench-output")
+THREADS, LEVELS, REPEATS = 2, 100, 3
+REGIONS = tuple(f"R{number:02d}" for number in range(50))
+GENERATE = {
+    "people": """SELECT i AS person, (hash(i) % 100 + 1) / 100.0::DOUBLE AS epsilon, (hash(i, 1) % 91)::INT AS age,
+        (hash(i, 2) % 1000000) / 10.0::DOUBLE AS income, hash(i, 3) % 5 = 0 AS smoker FROM range({rows}) t(i)""",
+    "visits": """SELECT (i * 7919) % {people} AS person, (hash((i * 7919) % {people}) % 100 + 1) / 100.0::DOUBLE AS epsilon,
+        'R' || lpad((hash(i, 4) % 50)::VARCHAR, 2, '0') AS region, (hash(i, 2) % 100000) / 100.0::DOUBLE AS amount
+        FROM range({rows}) t(i)""",
+    "people_register": "SELECT i AS person, (hash(i) % 100 + 1) / 100.0::DOUBLE AS epsilon FROM range({rows}) t(i)",
+    "visits_register": "SELECT i AS person, (hash(i) % 100 + 1) / 100.0::DOUBLE AS epsilon FROM range({people}) t(i)",
+}
+BY_PERSON = """SELECT region, SUM(n), SUM(s) FROM (SELECT person, region, COUNT(*) AS n, SUM(amount) AS s FROM visits
+    GROUP BY person, region) GROUP BY region"""
+BY_REGION = "SELECT region, COUNT(*), SUM(amount) FROM visits GROUP BY region"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One protected question, the plain one it is compared with, and the most it may take of its time."""
+
+    label: str
+    sql: str
+    plain: str
+    factor: float
+    extra: float = 0.0  # seconds
+    rows_per_person: int = 1
+    sampled: bool = False
+
+
+CASES = (
+    Case("count with WHERE", "SELECT COUNT(*) FROM people WHERE age > 40 AND smoker", "", 1.5, 0.05),
+    Case("average", "SELECT AVG(income) FROM people", "", 1.5, 0.05),
+    Case("median, 1,000 values", "SELECT MEDIAN(income) FROM people", "", 1.5, 0.05),
+    Case("by region, nobody above 10 rows", BY_REGION, BY_PERSON, 1.0, rows_per_person=10),
+    Case("by region, everybody above 5 rows", BY_REGION, BY_PERSON, 5.0, rows_per_person=5),
+    Case("count, sampled by coins (exempt)", "SELECT COUNT(*) FROM people", "", float("inf"), sampled=True),
+)
+
+
+def generate(rows: int) -> Path:
+    """The data, written once."""
+    folder = OUTPUT / f"sql-{rows}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with duckdb.connect() as connection:
+        for name, select in GENERATE.items():
+            path = folder / f"{name}.parquet"
+            if not path.exists():
+                body = select.format(rows=rows, people=max(rows // 10, 1))
+                connection.execute(f"COPY ({body}) TO '{path}' (FORMAT parquet)")
+    return folder
+
+
+def measure(task: Callable[[], Callable[[], object]]) -> tuple[float, float]:
+    """Best seconds of several runs after a first one, and the process's peak memory in MB."""
+    run = task()
+    run()
+    seconds = []
+    for _ in range(REPEATS):
+        start = perf_counter()
+        run()
+        seconds.append(perf_counter() - start)
+    return min(seconds), getrusage(RUSAGE_SELF).ru_maxrss / 1024
+
+
+@dataclass(frozen=True)
+class Plain:
+    """The question asked without protection."""
+
+    case: Case
+    folder: Path
+
+    def __call__(self) -> Callable[[], object]:
+        connection = duckdb.connect(config={"threads": THREADS})
+        for name in ("people", "visits"):
+            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{self.folder / name}.parquet')")
+        return lambda: connection.sql(self.case.plain or self.case.sql).fetchall()
+
+
+@dataclass(frozen=True)
+class Protected:
+    """The question as the engine computes its statistics; what enrolment finds out is not timed."""
+
+    case: Case
+    folder: Path
+    apart: bool  # preferences in a register of their own
+
+    def __call__(self) -> Callable[[], object]:
+        engine = DuckDB(threads=THREADS)
+        name = "people" if "FROM people" in self.case.sql else "visits"
+        source, register = (str(self.folder / f"{file}.parquet") for file in (name, f"{name}_register"))
+        table = Table(
+            name=name,
+            source=source,
+            person="person",
+            register="register",
+            epsilon="" if self.apart else "epsilon",
+            protects="presence" if self.apart else "value",
+            columns=engine.schema(source),
+            rows_per_person=self.case.rows_per_person,
+            bounds={"income": (0, 100_000)} if name == "people" else {"amount": (0, 1000)},
+            keys={} if name == "people" else {"region": REGIONS},
+        )
+        query = parse(self.case.sql, {name: table})
+        cohorts = Cohorts(count=LEVELS, levels={(number + 1) / 100: number for number in range(LEVELS)})
+        if self.apart:
+            cohorts = replace(cohorts, register=register, person="person", epsilon="epsilon")
+        inclusion = tuple(inclusion_threshold(10_000 * (number + 1), 500_000) for number in range(LEVELS))
+        measures = tuple(
+            Measure(aggregate=a, histogram=a.kind == "quantile", inclusion=inclusion if self.case.sampled else None)
+            for a in query.aggregates
+        )
+        request = Request(measures=measures, source=Rows(query=query, cohorts=cohorts))
+        return lambda: engine.compute(request)
+
+
+def main(rows: int = 10_000_000) -> None:
+    """Print every ratio, and whether it keeps what the design promises."""
+    folder = generate(rows)
+    sheet = Sheet(title=f"SQL on {rows:,} rows of Parquet, {THREADS} threads: protected against plain")
+    for heading in ("question", "preferences", "plain ms", "protected ms", "ratio", "at most", "memory ratio"):
+        sheet.add_column(heading, justify="left" if heading in ("question", "preferences") else "right")
+    for case in CASES:
+        plain_seconds, plain_memory = _alone(Plain(case, folder))
+        for apart in (False, True):
+            seconds, memory = _alone(Protected(case, folder, apart))
+            most = case.factor * plain_seconds + case.extra
+            limit = "exempt" if case.sampled else f"{case.factor:g}x + {1000 * case.extra:.0f} ms"
+            kept = "" if seconds <= most else " (over)"
+            sheet.add_row(
+                case.label,
+                "register" if apart else "column",
+                f"{1000 * plain_seconds:,.0f}",
+                f"{1000 * seconds:,.0f}",
+                f"{seconds / plain_seconds:.2f}{kept}",
+                limit,
+                f"{memory / plain_memory:.2f}",
+            )
+    Console().print(sheet)
+
+
+def _alone(task: Callable[[], Callable[[], object]]) -> tuple[float, float]:
+    """In a process of its own, so that memory is that question's."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(measure, task).result()
+
+
+if __name__ == "__main__":
+    main()
