@@ -43,6 +43,40 @@ def test_models_average_their_scores_rather_than_vote():
     assert ["yes"] == committee.predict([0]).tolist()  # two of three would have voted no
 
 
+class Sided:
+    """A fitted classifier with decision values only."""
+
+    classes_ = np.array(["no", "yes"])
+
+    def __init__(self, value):
+        self.value = value
+
+    def decision_function(self, X):
+        return np.full(len(X), self.value)
+
+
+class Labelling:
+    """A fitted model that only predicts; a classifier if it has classes."""
+
+    def __init__(self, value, classes=None):
+        self.value = value
+        if classes is not None:
+            self.classes_ = np.array(classes)
+
+    def predict(self, X):
+        return np.full(len(X), self.value)
+
+
+def test_models_use_the_best_scores_they_have():
+    sided = combine([Sided(-1.0), Sided(3.0)], [3, 2], "models")
+    assert [0.6] == sided.decision_function([0]).round(9).tolist()
+    assert ["yes"] == sided.predict([0]).tolist()
+    voting = combine([Labelling(value, ["no", "yes"]) for value in ("no", "no", "yes")], [1, 1, 1], "models")
+    assert ["no"] == voting.predict([0]).tolist()
+    averaging = combine([Labelling(1.0), Labelling(4.0)], [2, 1], "models")
+    assert [2.0] == averaging.predict([0]).tolist()
+
+
 def test_a_function_may_be_the_rule():
     assert [(1, 0.25), (2, 0.75)] == combine([1, 2], [1, 3], lambda out, w: list(zip(out, w.tolist(), strict=True)))
 

@@ -161,6 +161,44 @@ def test_those_who_chose_zero_are_never_used_and_never_charged():
         assert 0 == release.guarantee.losses[0].micro_epsilon
 
 
+def test_a_partition_combines_its_groups_and_charges_every_round():
+    epsilon = np.repeat([0.1, 0.2, 1.0], [60, 30, 10])
+    seen = []
+
+    def fraction(rows, epsilon):
+        seen.append((len(rows), round(epsilon, 6)))
+        return rows.mean()
+
+    release = personalize(
+        fraction,
+        np.repeat([0.0, 1.0, 0.5], [60, 30, 10]),
+        epsilon=epsilon,
+        method="partition",
+        parts=3,
+        rounds=2,
+        cuts="privacy",
+        utility=lambda people, epsilon: people * epsilon,
+        algorithm_protects="both",
+    )
+    assert [(60, 0.1), (30, 0.2), (10, 1.0)] == seen  # everything is spent in the first round
+    assert release.value == pytest.approx((6 * 0.0 + 6 * 1.0 + 10 * 0.5) / 22)
+    assert [100_000, 200_000, 1_000_000] == [loss.micro_epsilon for loss in release.guarantee.losses.values()]
+
+
+def test_a_partition_may_vote():
+    release = personalize(
+        lambda rows, epsilon: np.array([rows[0], "b"]),
+        np.array(["a", "b", "c"]),
+        epsilon=[0.1, 0.4, 1.0],
+        method="partition",
+        ensemble="vote",
+        cuts="privacy",
+        utility=lambda people, epsilon: people * epsilon,
+        algorithm_protects="value",
+    )
+    assert ["c", "b"] == release.value.tolist()
+
+
 @pytest.mark.parametrize(
     "data",
     [

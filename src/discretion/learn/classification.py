@@ -1,5 +1,6 @@
 """Logistic regression and the linear support vector machine with one epsilon per person."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ OUTPUT_RADIUS = 1.0  # the same where noise is added to θ itself, and no curvat
 GRADIENT_VARIANCE = 0.25  # of one row's gradient, at most, where the decision is open
 
 
-class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
     """Two classes, divided by a hyperplane that minimises a perturbed risk.
 
     method="weighted"   objective perturbation in which everybody has the weight their epsilon, up to κ, allows.
@@ -83,8 +84,8 @@ class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator):  # ty
         return tags
 
     @property
-    def _loss(self) -> Loss:
-        raise NotImplementedError
+    @abstractmethod
+    def _loss(self) -> Loss: ...
 
     @property
     def _note(self) -> str:

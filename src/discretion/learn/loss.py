@@ -44,7 +44,7 @@ class Logistic:
 
 @dataclass(frozen=True)
 class Huber:
-    """The hinge, rounded off within `width` (h) of its corner: [CMS11] equation 7."""
+    """The hinge, rounded off within `width` (h) of its corner ([CMS11])."""
 
     width: float = 0.5
 

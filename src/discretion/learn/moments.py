@@ -51,7 +51,8 @@ def sensitivity(domain: Domain, size: int, protects: Protects, steps: int) -> in
     (d + 1)/2 + √d, because Σ|x_j| ≤ √d. For a row that changes, y = y' = 1 is the worst case (x' may change sign);
     with p = x − x', q = x + x' the change is at most (‖p‖₁‖q‖₁ + Σ|p_j q_j|)/2 + ‖p‖₁ ≤ (d + 1)‖p‖‖q‖/2 + √d ‖p‖,
     and ‖p‖² + ‖q‖² ≤ 4, so ‖p‖ = 2 sin φ, ‖q‖ = 2 cos φ: the maximum of (d + 1) sin 2φ + 2√d sin φ, rounded up.
-    A person with several rows adds their average, a point of the convex hull, so the bounds hold for them too.
+    A person with several rows adds their average (or, by rounding down, a part of it): a point of the convex hull of
+    one row's moments and zero, so the bounds hold for them too.
     """
     if domain == "cube":
         return ((size + 1) ** 2 if protects == "value" else size**2 + 2 * size) * steps**2
@@ -172,7 +173,7 @@ def gaussian(x: Floats, y: Floats, weight: Floats, protects: Protects, mu: float
 def gaussian_mu(epsilon: Floats, delta: float) -> Floats:
     """The largest μ for which μ-GDP is (ε, δ)-DP, rounded down; 0 for ε = 0.
 
-    [DRS22] Corollary 1: δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2), which ascends in μ.
+    [DRS22]: μ-GDP is (ε, δ(ε))-DP with δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2), which ascends in μ.
     """
     epsilon = np.asarray(epsilon, dtype=np.float64)
     low, high = np.zeros_like(epsilon), 2 * np.sqrt(epsilon + 1) + 40.0
@@ -201,7 +202,7 @@ def ridge(moments: Moments, intercept: bool) -> tuple[Floats, Floats]:
 
 
 def spectral(moments: Moments) -> tuple[Floats, Floats]:
-    """[ZZX+12] section 5: a ridge of five standard deviations, then only the directions with a positive curvature."""
+    """[ZZX+12]'s repair: a ridge of five standard deviations, then only the directions with a positive curvature."""
     values, vectors = np.linalg.eigh(moments.products + 5 * moments.products_noise.max() * np.eye(moments.cross.size))
     kept = vectors[:, values > 1e-8]
     inverse = kept @ np.diag(1 / values[values > 1e-8]) @ kept.T
