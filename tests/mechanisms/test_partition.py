@@ -131,6 +131,52 @@ def test_impossible_cuts_are_refused(levels, heads, groups):
         privacy_cuts(np.array(levels, dtype=np.int64), np.array(heads, dtype=np.int64), groups)
 
 
+def test_maximising_the_printed_utility_is_backwards(golden):
+    """[LXJJ17] maximise an error: at k = 2 of Figure 1 its cuts have 6.7 times less precision."""
+    vector = golden("pdp")["partitions"][0]
+    levels = np.array([int(Fraction(e) * MICRO) for e in vector["eps"]])
+    heads = np.ones(len(levels), dtype=np.int64)
+    printed = vector["literal_max_of_variance(wrong)"]["cuts"][:-1]
+    best = precision(levels, heads, precision_cuts(levels, heads, 2, 0.0)[-1])
+    assert pytest.approx(6.66, abs=0.01) == best / precision(levels, heads, printed)
+
+
+def test_the_printed_rule_for_the_number_of_groups_always_wants_more():
+    """[LXJJ17] rule (1): Σ W_i / n_i falls to 0 at as many groups as levels, whatever the data."""
+    levels, heads = np.arange(1, 21) * 50_000, np.full(20, 50)
+
+    def rule(groups):
+        cuts = privacy_cuts(levels, heads, groups)
+        return sum(
+            heads[first:last] @ (levels[first:last] - levels[first]) ** 2 / heads[first:last].sum()
+            for first, last in spans(cuts, 20)
+        )
+
+    values = [rule(groups) for groups in range(1, 21)]
+    assert values == sorted(values, reverse=True)
+    assert 0 == values[-1]
+    specification = Specification(epsilons=tuple(levels.tolist()), people=tuple(heads.tolist()))
+    ours = propose(COUNT, specification, Belief(assume="independent"), cuts="privacy")
+    theirs = propose(COUNT, specification, Belief(assume="independent"), cuts="privacy", groups=20)
+    assert ours.error.total < theirs.error.total
+
+
+def test_precision_is_monge_in_neither_direction():
+    """Quadrangles of both signs, so divide and conquer would be wrong for it."""
+
+    def signs(levels):
+        def gain(first, last):
+            return ((last - first) * levels[first]) ** 2
+
+        return {
+            float(np.sign(gain(a, c) + gain(b, d) - gain(a, d) - gain(b, c)))
+            for a, b, c, d in combinations(range(5), 4)
+        }
+
+    assert {-1.0} == signs([0.10, 0.11, 0.12, 0.13])
+    assert 1.0 in signs([0.01, 0.02, 0.3, 0.9])
+
+
 def test_rounds_leave_what_the_paper_leaves(golden):
     """The digest's rounds: the leftovers' squares after each."""
     for vector in golden("pdp")["t_rounds"]:

@@ -15,7 +15,7 @@ from discretion.statistics import Aggregate
 class Stretch(Linear):
     """Multiply everybody's value by min(ε_u, κ)/κ and answer with κ.
 
-    Definition  [AGK15] Algorithm 1, as [JYC15] compares with it ("Alag."): release Σ (w_u/κ) x_u plus Laplace noise of
+    Definition  [AGK16] Algorithm 1, as [JYC15] compares with it ("Alag."): release Σ (w_u/κ) x_u plus Laplace noise of
                 scale Δ/κ, w_u = min(ε_u, κ). `cap` is κ: "max" is the paper; "mean", "best" or a number are ours. The
                 shrunken total is released as it is, biased towards 0; `weighted` repairs that.
     Guarantee   min(ε_u, κ): the total moves by at most (w_u/κ) Δ.
