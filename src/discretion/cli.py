@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from getpass import getuser
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -333,6 +334,29 @@ def demo(
     Example: discretion demo --output /tmp/clinic
     """
     demonstrate(output, Console())
+
+
+@app.command()
+def reproduce(
+    ids: Annotated[list[str], typer.Argument(metavar="[ID]...", help="Which figures; all if left out.")] = [],  # noqa: B006
+    listed: Annotated[bool, typer.Option("--list", help="Only say which there are.")] = False,
+    runs: Annotated[int | None, typer.Option(help="How often each experiment is repeated.", min=2)] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few runs: all figures in some minutes.")] = False,
+    out: Annotated[Path, typer.Option(help="Where to write data, plots and verdicts.")] = Path("reproduced"),
+    seed: Annotated[int, typer.Option(help="Of the invented data and the noise.")] = 0,
+    data: Annotated[Path | None, typer.Option(help="A census extract or a user-item file.")] = None,
+    page: Annotated[Path | None, typer.Option(help="A Markdown page to fill with verdicts and plots.")] = None,
+    processes: Annotated[int, typer.Option(help="How many to compute at once.", min=1)] = 2,
+    json: Json = False,
+) -> None:
+    """Compute the papers' figures and say, claim by claim, what reproduces.
+
+    Example: discretion reproduce pdp-1a --runs 200 --out figures
+    """
+    papers = import_module("discretion.papers.command")  # every experiment: too much to load for other commands
+    jobs = papers.plan(ids, runs=runs, quick=quick, seed=seed, data=data)
+    found = papers.catalogue(jobs) if listed else papers.run(jobs, out, page=page, processes=processes)
+    _print(json, render.to_json(found), render.figure_sheets(found))
 
 
 @contextmanager

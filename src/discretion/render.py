@@ -255,6 +255,26 @@ def attack_sheets(found: Sequence[Reconstruction]) -> list[Sheet]:
     ]
 
 
+def figure_sheets(figures: Sequence[dict[str, Any]]) -> list[Sheet]:
+    """The papers' figures: what there is, or one sheet of verdicts each."""
+    if not any("claims" in figure for figure in figures):
+        rows = tuple((f["figure"], f["title"], f"{f['runs']:,}", f"{f['seconds']:,.0f} s") for f in figures)
+        return [
+            Sheet(
+                title="Figures", columns=("id", "title", "runs", "time"), rows=rows, numbers=frozenset({"time", "runs"})
+            )
+        ]
+    return [
+        Sheet(
+            title=f"{figure['figure']}: {figure['title']}",
+            columns=("verdict", "claim", "number"),
+            rows=tuple((row["verdict"], row["claim"], row["number"]) for row in figure["claims"]),
+            notes=(f"data: {figure['data']}", *(f"beyond the paper: {gain}" for gain in figure["beyond"])),
+        )
+        for figure in figures
+    ]
+
+
 def table_sheets(table: Table) -> list[Sheet]:
     """What a declaration makes public, and what it protects."""
     rows = [(column, kind, _role(table, column), _use(table, column)) for column, kind in table.columns.items()]

@@ -1,22 +1,83 @@
 """The four papers: every table and figure as a value that can be computed. This file has the one list of them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
 
 from discretion.errors import InvalidDeclaration
-from discretion.papers import hdp, idp, idp_examples, partitioning, pdp, regression, svm
-from discretion.papers.figure import Effort, Figure, Outcome, reproduce
+from discretion.papers import (
+    hdp,
+    hdp_groups,
+    hdp_utility,
+    idp,
+    idp_examples,
+    partitioning,
+    pdp,
+    regression,
+    svm,
+)
+from discretion.papers.data import recognise
+from discretion.papers.figure import Effort, Figure, Outcome, Points, reproduce
 
-_MODULES = (pdp, regression, idp, idp_examples, partitioning, svm, hdp)
+_MODULES = (pdp, regression, idp, idp_examples, partitioning, svm, hdp, hdp_groups, hdp_utility)
 FIGURES: dict[str, Figure] = {figure.id: figure for module in _MODULES for figure in module.FIGURES}
+SHORT = 10.0  # seconds of work that are not worth starting processes for
+
+Job = tuple[Figure, Effort]
 
 
-def find(ids: Iterable[str]) -> list[Figure]:
-    """The figures with these IDs; all of them for none."""
-    wanted = list(ids) or list(FIGURES)
+def plan(
+    ids: Iterable[str], *, runs: int | None = None, quick: bool = False, seed: int = 0, data: Path | None = None
+) -> list[Job]:
+    """The figures with these IDs (all for none), each with its effort; real data goes where it fits."""
+    wanted = list(dict.fromkeys(ids)) or list(FIGURES)
     unknown = [name for name in wanted if name not in FIGURES]
     if unknown:
         raise InvalidDeclaration(f"A figure must be one of {', '.join(FIGURES)}, got {', '.join(unknown)}.")
-    return [FIGURES[name] for name in wanted]
+    if runs is not None and runs < 2:
+        raise InvalidDeclaration(f"A standard error needs at least two runs, got {runs}.")
+    kind = recognise(data) if data is not None else None
+    return [
+        (
+            figure,
+            Effort(
+                runs=(runs or (figure.quick if quick else figure.runs)) if figure.runs else 0,
+                seed=seed,
+                quick=quick,
+                data=data if figure.accepts is not None and figure.accepts == kind else None,
+            ),
+        )
+        for figure in (FIGURES[name] for name in wanted)
+    ]
 
 
-__all__ = ["FIGURES", "Effort", "Figure", "Outcome", "find", "reproduce"]
+def expected_seconds(jobs: Iterable[Job], processes: int) -> float:
+    """About how long the jobs take together."""
+    each = [figure.expected_seconds(effort) for figure, effort in jobs]
+    return max(sum(each) / processes, max(each, default=0.0))
+
+
+def compute(
+    jobs: list[Job], processes: int = 1, advance: Callable[[float], None] = lambda seconds: None
+) -> Iterator[Outcome]:
+    """The outcomes, each as soon as it is there; `advance` is told the expected seconds of what was done."""
+    if processes == 1 or len(jobs) == 1 or expected_seconds(jobs, 1) < SHORT:
+        for figure, effort in jobs:
+            yield reproduce(figure, effort, advance)
+        return
+    longest_first = sorted(jobs, key=lambda job: -job[0].expected_seconds(job[1]))
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:  # fork would copy running threads
+        running = {pool.submit(_points, figure.id, effort): (figure, effort) for figure, effort in longest_first}
+        for done in as_completed(running):
+            figure, effort = running[done]
+            advance(figure.expected_seconds(effort))
+            yield Outcome(figure=figure, points=done.result(), effort=effort)
+
+
+def _points(name: str, effort: Effort) -> Points:
+    """In another process, where a figure's functions cannot be sent but its ID can."""
+    return reproduce(FIGURES[name], effort).points
+
+
+__all__ = ["FIGURES", "Effort", "Figure", "Job", "Outcome", "compute", "expected_seconds", "plan", "reproduce"]

@@ -72,7 +72,7 @@ class Points:
 class Finding:
     """What a claim comes to when computed."""
 
-    holds: bool
+    holds: bool | None  # None: this data cannot decide it
     number: str
 
 
@@ -125,7 +125,9 @@ class Figure:
     runs: int  # a full run; 0 where nothing is random
     quick: int  # a quick run
     steps: int
-    seconds: float  # a full run, measured on two cores
+    seconds: float  # a full run on one core, measured
+    thinned: float = 1.0  # the part of a run's places that a quick run visits
+    overhead: float = 0.0  # seconds, whatever the runs: making the data
     accepts: Source | None = None  # what --data may replace
     note: str = ""  # what differs from the paper
 
@@ -133,9 +135,11 @@ class Figure:
         if not self.claims or self.steps < 1 or self.quick > self.runs:
             raise InvalidDeclaration(f"Figure {self.id} needs a claim, a step, and a quick run that is no longer.")
 
-    def expected_seconds(self, runs: int) -> float:
-        """How long that many runs take, about."""
-        return self.seconds * (runs / self.runs if self.runs else 1.0)
+    def expected_seconds(self, effort: Effort) -> float:
+        """How long it takes, about, on one core."""
+        if not self.runs:
+            return self.seconds
+        return self.overhead + self.seconds * effort.runs / self.runs * (self.thinned if effort.quick else 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,8 +150,11 @@ class Verdict:
     finding: Finding
 
     def __str__(self) -> str:
-        word = "reproduced" if self.finding.holds else "not reproduced"
-        return f"**{word}**: {self.text} ({self.finding.number})"
+        return f"**{self.word}**: {self.text} ({self.finding.number})"
+
+    @property
+    def word(self) -> str:
+        return {True: "reproduced", False: "not reproduced", None: "not tested"}[self.finding.holds]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,11 +173,33 @@ class Outcome:
     @property
     def data(self) -> str:
         """Which data was used."""
-        return f"real, {self.effort.data.name}" if self.effort.data else f"generated, {self.figure.data}"
+        if self.effort.data is not None:
+            return f"real, {self.effort.data.name}"
+        return f"generated, {self.figure.data}" if self.figure.runs else self.figure.data
 
     def gains(self) -> list[str]:
         """What `auto` gives beside the best of the paper's mechanisms, by curve."""
         return [line for name in self.points.names("auto") if (line := _gain(self.points, name, self.figure.axes))]
+
+    def score(self) -> str:
+        """How many claims came out which way."""
+        words = [verdict.word for verdict in self.verdicts]
+        return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+
+    def summary(self) -> dict[str, Any]:
+        """For programs: the figure, its data and effort, and every verdict."""
+        return {
+            "figure": self.figure.id,
+            "title": self.figure.title,
+            "data": self.data,
+            "runs": self.effort.runs,
+            "seed": self.effort.seed,
+            "claims": [
+                {"claim": verdict.text, "verdict": verdict.word, "number": verdict.finding.number}
+                for verdict in self.verdicts
+            ],
+            "beyond": self.gains(),
+        }
 
     def text(self) -> str:
         """The verdict, as Markdown."""
@@ -198,7 +227,7 @@ class Outcome:
 def reproduce(figure: Figure, effort: Effort, advance: Callable[[float], None] = lambda seconds: None) -> Outcome:
     """Compute a figure; `advance` is told the expected seconds of each step done."""
     rows: list[Point] = []
-    share = figure.expected_seconds(effort.runs) / figure.steps
+    share = figure.expected_seconds(effort) / figure.steps
     for batch in figure.compute(effort):
         rows += batch
         advance(share)

@@ -1,89 +1,164 @@
-"""[AGK16] Alaggan, Gambs, Kermarrec: Heterogeneous Differential Privacy. Figures 1 to 5 and the utility theorem."""
+"""[AGK16] Alaggan, Gambs, Kermarrec: Heterogeneous Differential Privacy. Figures 1 and 2: all people alike."""
 
 from collections.abc import Iterator
-from math import exp, sqrt
+from functools import lru_cache
 
-from discretion.papers.figure import Axes, Claim, Effort, Figure, Finding, Point, Points
-from discretion.social.function import inner_product
-from discretion.social.stretching import shrinkage, tail
+import numpy as np
 
-DISTANCES = [0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0]  # k, in units of the noise scale
-SIZES = [4, 16, 36, 100, 400, 2_500, 10_000]  # n
-THEOREM = "Theorem 3, bias 0 and 1"
-COROLLARY, MILD = "Corollary 2, k = √n, weights .5", "Corollary 2, k = √n, weights .99"
-EXACT, PRINTED, PLAIN = "stretching, exact", "bound as printed", "plain Laplace at ε·v"
+from discretion.papers.claim import Check
+from discretion.papers.figure import Claim, Effort, Finding, Point, Points
+from discretion.papers.networks import (
+    BASELINE,
+    HDP,
+    OURS,
+    RANDOM,
+    Rule,
+    figure,
+    mean,
+    networks,
+    on,
+    people,
+    point,
+    recalls,
+)
+from discretion.social.weight import slices
+
+LOWEST = [0.0, 0.5, 0.9]  # the smallest weight, u
+SLICES = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+FEW_SLICES = [1, 5, 10]  # of a quick run
 
 
-def utility(effort: Effort) -> Iterator[list[Point]]:
-    """[AGK16] Theorem 3 and Corollary 2 beside the exact probability of an error above k."""
-    for bias in (0.0, 1.0):
-        for distance in DISTANCES:
-            printed = 0.5 * exp(bias - distance)
-            exactly = tail(distance, bias=bias, scale=1.0)
+def _slices(effort: Effort) -> list[int]:
+    return FEW_SLICES if effort.quick else SLICES
+
+
+@lru_cache(maxsize=4_096)
+def _sliced(effort: Effort, name: str, lowest: float, count: int, run: int, rule: Rule) -> tuple[float, float]:
+    """Mean recall, and that of random neighbours, when every item draws one of `count` + 1 weights."""
+    rng = effort.generator("hdp", name, lowest, count, run, rule)
+    profiles = people(name, effort.data, effort.seed)
+    found, chance = recalls(profiles.sliced(slices(lowest, 1, count + 1), rng), rule, rng)
+    return mean(found), mean(chance)
+
+
+@lru_cache(maxsize=256)
+def _baseline(effort: Effort, name: str, run: int) -> tuple[float, float]:
+    found, chance = recalls(people(name, effort.data, effort.seed), "exact", effort.generator("hdp", name, run))
+    return mean(found), mean(chance)
+
+
+def by_lowest(effort: Effort) -> Iterator[list[Point]]:
+    """Figure 1: recall against the smallest weight, averaged over slices."""
+    for name in networks(effort):
+        plain = [_baseline(effort, name, run) for run in range(effort.runs)]
+        for lowest in LOWEST:
+            points = []
+            rules: list[tuple[str, Rule]] = [(HDP, "paper"), (OURS, "min")]
+            for curve, rule in rules:
+                rows = [
+                    [_sliced(effort, name, lowest, count, run, rule)[0] for count in _slices(effort)]
+                    for run in range(effort.runs)
+                ]
+                points.append(point(curve, lowest, np.mean(rows, axis=1), name))
+            points.append(point(BASELINE, lowest, [found for found, _ in plain], name))
+            points.append(point(RANDOM, lowest, [chance for _, chance in plain], name))
+            yield points
+
+
+def by_slices(effort: Effort) -> Iterator[list[Point]]:
+    """Figure 2: recall against the number of slices."""
+    for name in networks(effort):
+        for lowest in LOWEST:
             yield [
-                Point(curve=f"{EXACT}, bias {bias:g}", x=distance, y=exactly, panel=THEOREM),
-                Point(curve=f"{PRINTED}, bias {bias:g}", x=distance, y=printed, panel=THEOREM, by="reference"),
-            ]
-    for panel, weight in ((COROLLARY, 0.5), (MILD, 0.99)):
-        factor = float(shrinkage(inner_product(2), [weight, weight])[0])
-        for n in SIZES:
-            bias, distance = (1 - factor**2) * n / 2, sqrt(n)  # both profiles hold every item, ε = 1
-            plain = tail(distance, bias=0.0, scale=1 / weight)
-            printed = 0.5 * exp(-weight * distance)
-            yield [
-                Point(curve=EXACT, x=n, y=tail(distance, bias=bias, scale=1.0), panel=panel),
-                Point(curve=PRINTED, x=n, y=printed, panel=panel, by="reference"),
-                Point(curve=PLAIN, x=n, y=plain, panel=panel, by="auto"),
+                point(
+                    f"{curve}, u = {lowest:g}",
+                    count,
+                    [_sliced(effort, name, lowest, count, run, rule)[0] for run in range(effort.runs)],
+                    name,
+                )
+                for curve, rule in ((HDP, "paper"), (OURS, "min"))
+                for count in _slices(effort)
             ]
 
 
-def _theorem(points: Points) -> Finding:
-    pairs = [
-        (points.y(f"{EXACT}, bias {b:g}", k, THEOREM), points.y(f"{PRINTED}, bias {b:g}", k, THEOREM))
-        for b in (0.0, 1.0)
-        for k in DISTANCES
-    ]
-    worst = max(exactly / bound for exactly, bound in pairs)
-    at_one = points.y(f"{EXACT}, bias 0", 1.0, THEOREM), points.y(f"{PRINTED}, bias 0", 1.0, THEOREM)
-    return Finding(
-        holds=all(exactly <= bound for exactly, bound in pairs),
-        number=f"without bias at k = b the probability is {at_one[0]:.4f}, the bound {at_one[1]:.4f}; "
-        f"the largest ratio is {worst:.3f}",
-    )
-
-
-def _holds_for_sizes(panel: str, shown: int) -> Claim:
+def _near_baseline(name: str) -> Check:
     def check(points: Points) -> Finding:
-        pairs = {n: (points.y(EXACT, n, panel), points.y(PRINTED, n, panel)) for n in SIZES}
-        exactly, bound = pairs[shown]
+        low, high = points.y(HDP, 0.5, name), points.y(HDP, 0.9, name)
+        top, bottom = points.y(BASELINE, 0.5, name), points.y(RANDOM, 0.5, name)
         return Finding(
-            holds=all(e <= b for e, b in pairs.values()),
-            number=f"n = {shown:,}: probability {exactly:.3f}, bound {bound:.2g}",
+            holds=abs(low - high) < 0.01 and top - low < (top - bottom) / 2,
+            number=f"recall {low:.4f} at u = .5, {high:.4f} at .9, Baseline {top:.4f}, Random {bottom:.4f}",
         )
 
-    return Claim(
-        text=f"{panel}: Pr[|error| > √n] ≤ ½ exp(−ε v √n) for the inner product of binary vectors", check=check
-    )
+    return on(name, check)
+
+
+def _towards_random(name: str) -> Check:
+    def check(points: Points) -> Finding:
+        values = [points.y(HDP, u, name) for u in LOWEST]
+        return Finding(
+            holds=values[0] < min(values[1:]), number=f"recall {values[0]:.4f} at u = 0, {values[1]:.4f} at .5"
+        )
+
+    return on(name, check)
+
+
+def _effect_of_slices(points: Points, name: str, lowest: float) -> tuple[float, float]:
+    """Range of recall over the number of slices, and what chance alone may make of it."""
+    curve = [p for p in points.rows if p.curve == f"{HDP}, u = {lowest:g}" and p.panel == name]
+    return max(p.y for p in curve) - min(p.y for p in curve), 4 * float(np.mean([p.spread for p in curve]))
+
+
+def _slices_matter(name: str, matter: bool, lowest: list[float]) -> Check:
+    def check(points: Points) -> Finding:
+        found = {u: _effect_of_slices(points, name, u) for u in lowest}
+        shown = ", ".join(f"{effect:.4f} at u = {u:g}" for u, (effect, _) in found.items())
+        small = all(effect <= 0.01 + chance for effect, chance in found.values())
+        return Finding(holds=small != matter, number=f"recall varies by {shown} over the slices")
+
+    return on(name, check)
 
 
 FIGURES = (
-    Figure(
-        id="hdp-utility",
-        title="HDP Theorem 3 and Corollary 2: probability of a large error",
-        compute=utility,
-        claims=(
-            Claim(text="Theorem 3: Pr[|error| > k] ≤ ½ exp((|bias| − k)/b)", check=_theorem),
-            _holds_for_sizes(COROLLARY, 100),
-            _holds_for_sizes(MILD, 10_000),
+    figure(
+        1,
+        "recall against the smallest weight",
+        by_lowest,
+        "smallest weight u",
+        (
+            *(
+                Claim(text=f"{name}: u = .5 and .9 hardly differ and are near Baseline", check=_near_baseline(name))
+                for name in ("Survey", "Digg")
+            ),
+            *(
+                Claim(text=f"{name}: the largest difference is at u = 0, towards Random", check=_towards_random(name))
+                for name in ("Survey", "Digg")
+            ),
         ),
-        axes=Axes(x="k/b|n|n", y="probability of an error above k", log_y=True, log_x=True, columns=3, better=""),
-        data="profiles that hold every item, ε = 1",
-        runs=0,
-        quick=0,
-        steps=2 * len(DISTANCES) + 2 * len(SIZES),
-        seconds=0.1,
-        note="The proof of Theorem 3 drops a positive term from an upper bound; exp(−k/b) cosh(bias/b) is exact. "
-        "Corollary 2 takes the inner product to be 1-Lipschitz; its slope reaches √n. When all weights are equal, "
-        "plain Laplace noise at ε·v gives the same guarantee without bias.",
+        runs=5,
+        steps=9,
+        seconds=900.0,
+    ),
+    figure(
+        2,
+        "recall against the number of slices",
+        by_slices,
+        "number of slices",
+        (
+            *(
+                Claim(
+                    text=f"{name}: slices have almost no effect for u = .5 and .9",
+                    check=_slices_matter(name, False, [0.5, 0.9]),
+                )
+                for name in ("Survey", "Digg")
+            ),
+            *(
+                Claim(text=f"{name}: slices matter significantly for u = 0", check=_slices_matter(name, True, [0.0]))
+                for name in ("Survey", "Digg")
+            ),
+        ),
+        runs=5,
+        steps=9,
+        seconds=900.0,
     ),
 )

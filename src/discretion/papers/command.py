@@ -1,0 +1,51 @@
+"""What `discretion reproduce` does: compute figures with a progress bar, write them, and report every claim."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from discretion.errors import InvalidDeclaration
+from discretion.papers import FIGURES, Job, compute, expected_seconds, plan
+from discretion.papers.figure import Outcome
+from discretion.papers.page import fill
+
+__all__ = ["catalogue", "plan", "run"]
+
+
+def catalogue(jobs: list[Job]) -> list[dict[str, Any]]:
+    """What there is to compute, and how long each takes."""
+    return [
+        {"figure": figure.id, "title": figure.title, "runs": effort.runs, "seconds": figure.expected_seconds(effort)}
+        for figure, effort in jobs
+    ]
+
+
+def run(jobs: list[Job], folder: Path, *, page: Path | None = None, processes: int = 2) -> list[dict[str, Any]]:
+    """Compute the jobs; write data, verdict and plot of each; fill the page, if there is one. One summary a figure."""
+    draw = _plotter()
+    console = Console(stderr=True)
+    minutes = expected_seconds(jobs, processes) / 60
+    console.print(f"{len(jobs)} figures, about {minutes:.1f} minutes with {processes} processes.")
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    made: list[Outcome] = []
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("Reproducing", total=sum(figure.expected_seconds(effort) for figure, effort in jobs))
+        for outcome in compute(jobs, processes, lambda seconds: progress.advance(task, seconds)):
+            outcome.write(folder)
+            draw(outcome, folder)
+            made.append(outcome)
+            progress.console.print(f"{outcome.figure.id}: {outcome.score()}")
+    if page is not None:
+        fill(page, made, folder)
+    order = list(FIGURES)
+    return [outcome.summary() for outcome in sorted(made, key=lambda outcome: order.index(outcome.figure.id))]
+
+
+def _plotter() -> Any:
+    try:
+        return import_module("discretion.papers.plot").draw
+    except ModuleNotFoundError:
+        raise InvalidDeclaration("Plots need Matplotlib: install discretion with the extra 'plots'.") from None

@@ -1,0 +1,173 @@
+"""[AGK16] section 4: everybody finds ten neighbours by gossip; how many hidden items do these bring back?"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from discretion.noise import Floats
+from discretion.papers.claim import Check
+from discretion.papers.data import NETWORKS, items_file
+from discretion.papers.figure import Axes, By, Claim, Effort, Figure, Finding, Point, Points
+from discretion.preference import MICRO, Integers
+from discretion.social.exchange import Exchange
+from discretion.social.gossip import gossip
+from discretion.social.profile import Profiles
+from discretion.social.recall import random_recall, recall, split
+from discretion.social.similarity import Cosine, Exact, ScalarProduct
+from discretion.social.weight import WESTIN, WHOLE
+
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0)  # every published number is the mean over these
+NEIGHBOURS = 10
+SAMPLED, LEAST = 500, 10  # people taken from a real file, and the fewest items they hold
+Rule = Literal["paper", "min", "exact"]
+HDP, OURS, BASELINE, RANDOM = "HDP", "discretion, min rule", "Baseline, not private", "Random"
+HOMOGENEOUS, SAME_PEOPLE = "true ε/2, fundamentalists dropped", "HDP, without the fundamentalists' own recall"
+DATA = "planted communities of the published sizes (Survey 113 people, Digg 481, Delicious 504)"
+NOTE = (
+    "Every number is the mean over ε = .1, .5, 1, 2, 3 a similarity, of which there are hundreds: it is no total. HDP "
+    "divides by exact norms, which its guarantee does not cover; the min rule ranks by noisy scalar products with the "
+    "smaller of both weights: the same ε and weights, less noise, and the guarantee holds."
+)
+
+
+def networks(effort: Effort) -> list[str]:
+    """The names of the data sets: the three of the paper, or the real file."""
+    return list(NETWORKS) if effort.data is None else [effort.data.stem]
+
+
+@lru_cache(maxsize=8)
+def people(name: str, path: Path | None, seed: int) -> Profiles:
+    """Everybody's items, weights not chosen yet."""
+    rng = Effort(runs=0, seed=seed).generator("network", name)
+    if path is None:
+        return Profiles(weights=NETWORKS[name].generate(rng).astype(np.int32))
+    person, item = items_file(path)
+    held = np.bincount(person)
+    chosen = rng.permutation(np.flatnonzero(held >= LEAST))[:SAMPLED]
+    kept = np.isin(person, chosen)
+    _, numbered = np.unique(person[kept], return_inverse=True)
+    _, items = np.unique(item[kept], return_inverse=True)
+    return Profiles.of(numbered, items)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Remembered(ScalarProduct):
+    """A scalar product that looks all pairs up: the five ε of an experiment share them."""
+
+    table: Integers  # (person, person): what `steps` of any two would compute
+
+    def steps(self, left: Integers, right: Integers) -> Integers:
+        return self.table[left, right]
+
+
+def table(profiles: Profiles, coefficient: Literal["product", "min"]) -> Integers:
+    """The weighted products of all pairs, in the grid steps of ScalarProduct."""
+    weights = profiles.weights.astype(np.int64)
+    if coefficient == "product":
+        return np.asarray((weights @ weights.T).toarray())
+    levels = np.unique(weights.data)
+    total = np.zeros((profiles.people,) * 2, dtype=np.int64)
+    for below, level in zip(np.append(0, levels), levels, strict=False):  # min(a, b) = Σ over levels that both reach
+        reached = weights.copy()
+        reached.data = (weights.data >= level).astype(np.int64)
+        total += (level - below) * (reached @ reached.T).toarray()
+    return total
+
+
+def recalls(profiles: Profiles, rule: Rule, rng: Any, *, epsilon_scale: float = 1.0) -> tuple[Floats, Floats]:
+    """Each person's recall, averaged over the five ε, and that of random neighbours; NaN without hidden items.
+
+    `paper`: product of both weights over exact norms. `min`: the smaller weight, no norms: the same guarantee and, for
+    the norms, a true one. `exact`: no privacy.
+    """
+    parts = split(profiles, rng=rng)
+    found = [
+        recall(neighbours, parts.whole.weights, parts.hidden)
+        for neighbours in _found(parts.training, rule, rng, epsilon_scale)
+    ]
+    return np.mean(found, axis=0), random_recall(parts.whole.weights, parts.hidden, NEIGHBOURS)
+
+
+def _found(training: Profiles, rule: Rule, rng: Any, scale: float) -> Iterator[Integers]:
+    """Everybody's neighbours, for every ε."""
+    if rule == "exact":
+        yield gossip(Exchange(Exact(profiles=training, measure="cosine"), rng=rng)).neighbours
+        return
+    coefficient: Literal["product", "min"] = "product" if rule == "paper" else "min"
+    looked_up = table(training, coefficient)
+    for epsilon in EPSILONS:
+        product = Remembered(
+            profiles=training, micro_epsilon=round(epsilon * scale * MICRO), coefficient=coefficient, table=looked_up
+        )
+        similarity = Cosine.public(product) if rule == "paper" else product
+        yield gossip(Exchange(similarity, rng=rng)).neighbours
+
+
+def without(profiles: Profiles, share: float, rng: Any, group: str | None = None) -> Profiles:
+    """The same people less a random share of them, or of one group."""
+    leaving = rng.random(profiles.people) < share
+    if group is not None and profiles.groups is not None:
+        leaving &= profiles.groups == list(WESTIN).index(group)
+    return profiles.keep(~leaving)
+
+
+def half(profiles: Profiles) -> Profiles:
+    """[AGK16] Naive: everybody's weight is .5."""
+    return profiles.weigh(WHOLE // 2)
+
+
+def whole(profiles: Profiles) -> Profiles:
+    """Everybody's weight is 1."""
+    return profiles.weigh(WHOLE)
+
+
+def mean(values: Floats, members: Any = True) -> float:
+    """The mean over people who have hidden items."""
+    chosen = ~np.isnan(values) & members
+    return float(values[chosen].mean()) if chosen.any() else float("nan")
+
+
+def point(curve: str, x: float, values: Iterable[float], panel: str) -> Point:
+    rows = np.array([value for value in values if np.isfinite(value)])
+    spread = float(rows.std(ddof=1) / np.sqrt(rows.size)) if rows.size > 1 else 0.0
+    references = (BASELINE, RANDOM, HOMOGENEOUS, SAME_PEOPLE)
+    by: By = "auto" if "min rule" in curve else "reference" if curve.startswith(references) else "paper"
+    y = float(rows.mean()) if rows.size else float("nan")
+    return Point(curve=curve, x=x, y=y, spread=spread, panel=panel, by=by, relation="item")
+
+
+def on(name: str, check: Check) -> Check:
+    """The check, where this data set was computed."""
+
+    def decide(points: Points) -> Finding:
+        if any(panel.startswith(name) for panel in points.panels):
+            return check(points)
+        return Finding(holds=None, number=f"{name} was not computed")
+
+    return decide
+
+
+def figure(
+    number: int,
+    title: str,
+    compute: Callable[[Effort], Iterator[list[Point]]],
+    x: str,
+    claims: tuple[Claim, ...],
+    **shape: Any,
+) -> Figure:
+    return Figure(
+        id=f"hdp-fig{number}",
+        title=f"HDP Figure {number}: {title}",
+        compute=compute,
+        claims=claims,
+        axes=Axes(x=x, y="recall", better="larger", columns=shape.pop("columns", 3)),
+        data=DATA,
+        quick=2,
+        accepts="items",
+        note=NOTE,
+        **shape,
+    )
