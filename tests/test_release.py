@@ -72,7 +72,7 @@ def test_repr_and_html_show_answer_error_promise_and_assumption():
     believed = release(
         errors={"count": (Error(bias=0, noise=2, assumption="a < b"),)}, simulated=True, explanation="because"
     )
-    for text in ("42 ± 4.24", "weighted", "personalized differential privacy", "assumes", "protects nobody"):
+    for text in ("42.00 ± 4.24", "weighted", "personalized differential privacy", "assumes", "protects nobody"):
         assert text in repr(believed)
         assert text in believed._repr_html_()
     assert "a &lt; b" in believed._repr_html_()
@@ -82,7 +82,7 @@ def test_repr_and_html_show_answer_error_promise_and_assumption():
 def test_ranks_and_unbounded_noise_say_what_they_are():
     assert "rank ± 2.1%" in repr(release(errors={"count": (Error(bias=0, noise=0.01, unit="rank"),)}))
     assert "within 0 to 9" in repr(release(errors={"count": (Error(bias=0, noise=inf, limits=(0, 9)),)}))
-    assert "42\n" in repr(release(errors={"count": (Error(bias=0, noise=inf),)}))
+    assert "42 (error unknown)" in repr(release(errors={"count": (Error(bias=0, noise=inf),)}))
 
 
 def test_long_tables_are_cut_in_the_terminal():

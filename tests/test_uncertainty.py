@@ -37,6 +37,8 @@ def test_an_aggregate_keeps_its_own_error():
         ("SQRT($0)", 1 / 4, 3 / 4),
         ("3 * SQRT($1)", 0.6, 1.2),
         ("ROUND($0)", 1.5, 3),
+        ("GREATEST($0, 0)", 1, 3),
+        ("SQRT(LEAST(1000, $1))", 0.2, 0.4),
         ("ROUND($0 * 10, 1) - ROUND($0, 2)", 9 + 0.05 + 0.005, 27),
         ("-2 * ROUND($0)", 3, 6),
     ],
@@ -46,7 +48,18 @@ def test_linear_arithmetic_and_roots_have_a_known_error(sql, bias, noise):
 
 
 @pytest.mark.parametrize(
-    "sql", ["$0 * $1", "$1 / $0", "1 / $0", "LN($0)", "ROUND($0, $1)", "SQRT($0) - SQRT($0)", "$0 / 0"]
+    "sql",
+    [
+        "$0 * $1",
+        "$1 / $0",
+        "1 / $0",
+        "LN($0)",
+        "ROUND($0, $1)",
+        "SQRT($0) - SQRT($0)",
+        "GREATEST($0, $1)",
+        "$0 - GREATEST($0, 0)",
+        "$0 / 0",
+    ],
 )
 def test_other_arithmetic_says_that_its_error_is_unknown(sql):
     assert error_of(sql) == UNKNOWN

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from html import escape
-from math import hypot, inf, isfinite, log, sqrt
+from math import floor, hypot, inf, isfinite, log, log10, sqrt
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -73,7 +73,10 @@ class Release:
     def interval(self, confidence: float = 0.95) -> Any:
         """The interval of `value`, in the same shape."""
         bounds = {
-            name: tuple(e.interval(v, confidence) for v, e in zip(self.columns[name], errors, strict=True))
+            name: tuple(
+                e.interval(v, confidence) if isinstance(v, int | float) else None
+                for v, e in zip(self.columns[name], errors, strict=True)
+            )
             for name, errors in self.errors.items()
         }
         return self._shaped(bounds)
@@ -149,16 +152,15 @@ class Release:
             return str(value)
         error = self.errors[name][row]
         half = error.half_width()
+        if not isinstance(value, int | float):
+            return str(value)
         if not isfinite(half):
-            return (
-                f"{_number(value)} (within {error.limits[0]:g} to {error.limits[1]:g})"
-                if error.limits
-                else _number(value)
-            )
+            known = f"within {error.limits[0]:g} to {error.limits[1]:g}" if error.limits else "error unknown"
+            return f"{_number(value)} ({known})"
         if error.unit == "rank":
             least = f", at least {half * error.rows:,.0f} rows" if error.rows is not None else ""
             return f"{_number(value)} (rank ± {half:.1%}{least})"
-        return f"{_number(value)} ± {half:,.3g}"
+        return f"{_number(value, half)} ± {_number(half, half)}"
 
     def _shaped(self, table: Mapping[str, tuple[Any, ...]]) -> Any:
         answers = [table[name] for name in self.errors]
@@ -167,7 +169,8 @@ class Release:
         return answers[0][0] if len(self) == 1 and len(self.columns) == 1 else answers[0]
 
 
-def _number(value: Any) -> str:
-    if not isinstance(value, int | float):
-        return str(value)
+def _number(value: float, error: float = 0.0) -> str:
+    """Three digits of the error, and as many decimals of the value; without an error, six digits."""
+    if error > 0:
+        return f"{value:,.{min(max(0, 2 - floor(log10(error))), 12)}f}"
     return f"{value:,.6g}" if isinstance(value, float) and abs(value) < 1e6 else f"{value:,.0f}"

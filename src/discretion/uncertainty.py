@@ -11,6 +11,7 @@ from discretion.sql.arithmetic import evaluate
 
 UNKNOWN = Error(bias=inf, noise=inf)
 ROUNDING = -1
+BOUNDS = (exp.Sqrt, exp.Greatest, exp.Least)  # whose slopes are only bounds
 Slopes = dict[int, float]  # released aggregate -> the most the answer moves when it moves by 1; and by rounding
 
 
@@ -53,6 +54,9 @@ def _slopes(node: exp.Expr, environment: Mapping[str, Any]) -> Slopes | None:
         return _scaled(_slopes(node.this, environment), 1 / root) if root else None
     if isinstance(node, exp.Round):
         return _rounded(node, environment)
+    if isinstance(node, exp.Greatest | exp.Least):  # a clamped number moves no further than the number
+        moving = [part for part in (node.this, *node.expressions) if _released(part)]
+        return _slopes(moving[0], environment) if len(moving) == 1 else None
     return None
 
 
@@ -67,8 +71,8 @@ def _rounded(node: exp.Round, environment: Mapping[str, Any]) -> Slopes | None:
 
 def _joined(node: exp.Expr, environment: Mapping[str, Any]) -> Slopes | None:
     left, right = _slopes(node.this, environment), _slopes(node.expression, environment)
-    if left is None or right is None or (({*left} & {*right}) - {ROUNDING} and node.find(exp.Sqrt)):
-        return None  # a root's slope is only a bound, and bounds do not cancel
+    if left is None or right is None or (({*left} & {*right}) - {ROUNDING} and node.find(*BOUNDS)):
+        return None  # bounds do not cancel
     sign = -1.0 if isinstance(node, exp.Sub) else 1.0
     rounding = left.pop(ROUNDING, 0.0) + right.pop(ROUNDING, 0.0)  # never cancels
     return {
