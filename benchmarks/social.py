@@ -56,8 +56,8 @@ def main() -> None:
     console.print(_speed())
 
 
-def visits(console: Console, people: int = 2_000) -> Profiles:
-    """People with at least six visited areas of a web site, the first 2,000; generated if the file is missing."""
+def visits(console: Console, people: int = 1_200) -> Profiles:
+    """People with at least six visited areas of a web site, the first 1,200; generated if the file is missing."""
     if not (DATA / "msweb_visits.parquet").exists():
         console.print("msweb: the file is missing, generated profiles are used")
         return planted(people=people, items=286, mean_size=8, communities=8, affinity=20, spread=0.5, skew=1.0)
@@ -176,7 +176,7 @@ def _plot(curves: dict[str, dict[float, list[Outcome]]]) -> Path:
             )
         panel.axhline(outcomes[TOTALS[0]][0].random, color="black", linestyle=":", label="random (exact)")
         panel.set(xscale="log", xlabel="total ε of an item of weight 1", ylabel="recall", title=name)
-    panels[0].legend(fontsize=8)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
     path = Path("bench-output") / "social_recall.png"
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=120)

@@ -97,7 +97,9 @@ def test_released_sizes_cost_each_item_its_weight():
     many = [Cosine.charged(product_only, size_epsilon=0.2, rng=simulation(s)).sizes[0] for s in range(2_000)]
     # clamped at 1 from a Laplace law of scale 5 around 1: P(1) = P(Z ≤ 0), about .5; 5 deviations are .056
     assert abs(0.5 - np.mean(np.array(many) == 1)) < 0.06
-    assert 200_000 == Cosine.charged(product_only, size_epsilon=0.2, rng=simulation(1)).joining
+    charged = Cosine.charged(product_only, size_epsilon=0.2, rng=simulation(1))
+    assert 200_000 == charged.joining
+    assert 500 == charged.promise(1_000).losses[MICRO // 2].micro_epsilon
 
 
 def test_with_public_sizes_swapping_items_costs_at_most_the_larger_weight():

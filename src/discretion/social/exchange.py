@@ -40,10 +40,10 @@ class Exchange:
         if np.any(left == right):
             raise InvalidDeclaration("Nobody is compared with themselves: a pair needs two people.")
         pair = np.minimum(left, right) * self.people + np.maximum(left, right)
-        known, _ = self._find(pair)
-        self._answer(distinct(pair[~known]))
-        known, place = self._find(pair)
-        return np.where(known, self._scores[place], np.nan) if self._pairs.size else np.full(pair.size, np.nan)
+        scores = _look_up(pair, self._pairs, self._scores)
+        unknown = np.isnan(scores)
+        scores[unknown] = _look_up(pair[unknown], *self._answer(distinct(pair[unknown])))
+        return scores
 
     def pay(self, person: Integers, micro_epsilon: int) -> NDArray[np.bool_]:
         """Charge each of these different people if they can pay; who did."""
@@ -62,16 +62,9 @@ class Exchange:
         lost = -(-self.spent[owner] * profiles.weights.data // WHOLE)
         return sparse.csr_array((lost, profiles.weights.indices, profiles.weights.indptr), shape=profiles.weights.shape)
 
-    def _find(self, pair: Integers) -> tuple[NDArray[np.bool_], Integers]:
-        """Which pairs have been answered, and where their scores are."""
-        place = np.minimum(np.searchsorted(self._pairs, pair), max(0, self._pairs.size - 1))
-        return (self._pairs[place] == pair if self._pairs.size else np.zeros(pair.size, dtype=bool)), place
-
-    def _answer(self, fresh: Integers) -> None:
-        """Charge the fresh pairs that both sides can pay, then draw their scores."""
+    def _answer(self, fresh: Integers) -> tuple[Integers, Floats]:
+        """Charge the fresh pairs that both sides can pay, then draw their scores; those pairs and scores."""
         fresh = fresh[self._payable(fresh)]
-        if not fresh.size:
-            return
         left, right = np.divmod(fresh, self.people)
         asked = np.bincount(left, minlength=self.people) + np.bincount(right, minlength=self.people)
         self.releases += asked
@@ -80,6 +73,7 @@ class Exchange:
         order = np.argsort(np.concatenate([self._pairs, fresh]), kind="stable")  # two sorted runs: linear
         self._pairs = np.concatenate([self._pairs, fresh])[order]
         self._scores = np.concatenate([self._scores, scores])[order]
+        return fresh, scores
 
     def _payable(self, fresh: Integers) -> NDArray[np.bool_]:
         """Which pairs both sides can pay if asked in random order; a refused pair still takes its turn."""
@@ -92,6 +86,14 @@ class Exchange:
         payable = np.zeros(fresh.size, dtype=bool)
         payable[order] = affords[0::2] & affords[1::2]
         return payable
+
+
+def _look_up(pair: Integers, pairs: Integers, scores: Floats) -> Floats:
+    """The score of each pair in a sorted list; NaN where it is not there."""
+    if not pairs.size:
+        return np.full(pair.size, np.nan)
+    place = np.minimum(np.searchsorted(pairs, pair), pairs.size - 1)
+    return np.where(pairs[place] == pair, scores[place], np.nan)
 
 
 def distinct(values: Integers) -> Integers:

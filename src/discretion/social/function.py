@@ -119,10 +119,12 @@ def inner_product(items: int, bounds: Bounds | None = None) -> Function:
 def maximum(items: int, bounds: Bounds | None = None) -> Function:
     """max_i d_i. Item i matters most when the others are lowest: S_i(a) = (a·u_i − max(a·l_i, max_{j≠i} l_j))⁺."""
     box = _box(bounds, items)
+    lows = sorted(low for low, _ in box)
 
     def sensitivity(i: int, a: Fraction) -> Fraction:
-        floor = max([a * box[i][0], *(low for j, (low, _) in enumerate(box) if j != i)])
-        return max(Fraction(0), a * box[i][1] - floor)
+        low, high = box[i]
+        others = lows[-1] if low < lows[-1] or items == 1 else lows[-2]  # the highest floor among the others
+        return max(Fraction(0), a * high - max(a * low, others))
 
     return Function(
         name="maximum",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from rich.progress import track
 
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee
@@ -50,13 +51,19 @@ class Clustering:
 
 
 def explore(
-    exchange: Exchange, *, neighbours: int = 10, rounds: int = 20, peers: int = 1, friends: float = 0.5
+    exchange: Exchange,
+    *,
+    neighbours: int = 10,
+    rounds: int = 20,
+    peers: int = 1,
+    friends: float = 0.5,
+    progress: bool = False,
 ) -> Clustering:
     """Everybody asks `peers` others a round: a friend's friend with chance `friends`, else anyone. Both remember."""
     people, rng = exchange.people, exchange.rng
     row = np.arange(people)[:, None]
     view = np.full((people, neighbours), NOBODY)
-    for _ in range(rounds):
+    for _ in track(range(rounds), description="rounds", disable=not progress, transient=True):
         friend = view[row, _column(people, peers, neighbours, rng)]
         theirs = view[friend, _column(people, peers, neighbours, rng)]
         known = (friend != NOBODY) & (theirs != NOBODY) & (theirs != row) & (chances(friend.shape, rng) < friends)
@@ -65,7 +72,9 @@ def explore(
     return Clustering.of(exchange, view)
 
 
-def gossip(exchange: Exchange, *, neighbours: int = 10, rounds: int = 20, queue: Queue = "best") -> Clustering:
+def gossip(
+    exchange: Exchange, *, neighbours: int = 10, rounds: int = 20, queue: Queue = "best", progress: bool = False
+) -> Clustering:
     """Two layers: Cyclon keeps a changing random view; Vicinity swaps the best peers with the one met longest ago.
 
     All people act at once in a round. Everybody keeps the best of own peers, own random view and what was received,
@@ -76,7 +85,7 @@ def gossip(exchange: Exchange, *, neighbours: int = 10, rounds: int = 20, queue:
     strangers = Strangers.meet(people, VIEW, rng)
     row = np.arange(people)[:, None]
     view, waited = np.full((people, neighbours), NOBODY), np.zeros((people, neighbours), dtype=np.int64)
-    for _ in range(rounds):
+    for _ in track(range(rounds), description="rounds", disable=not progress, transient=True):
         strangers = strangers.shuffle(SENT, rng)
         oldest = np.argmax(np.where(view == NOBODY, -1, waited), axis=1)[:, None]
         friend = view[row, oldest]
@@ -99,7 +108,7 @@ def nearest(exchange: Exchange, seen: Seen, neighbours: int, queue: Queue = "bes
     person, peer, score = person[answered], peer[answered], score[answered]
     if queue == "overwriting":
         return _overwriting(person, peer, score, (people, neighbours), exchange.rng)
-    order = np.lexsort((peer, -score, person))
+    order = np.lexsort((-score, person))  # stable: equal scores stay in the order of peers
     return fill(person[order], (people, neighbours), peer[order], NOBODY)
 
 

@@ -141,20 +141,20 @@ def grouped(contender: Contender, shares: Mapping[str, float], *, per: str = "it
     return Contender(name=contender.name, build=contender.build, prepare=lambda p, rng: p.westin(shares, rng, per=per))
 
 
-def naive(epsilon: float, shares: Mapping[str, float], *, dropped: float = 1.0) -> Contender:
+def naive(epsilon: float, shares: Mapping[str, float], *, dropped: float = 1.0, **ranking: Any) -> Contender:
     """[AGK16] Naive: this part of the fundamentalists leaves, everybody else gets weight 1/2 (signal ε/4 a pair)."""
     return Contender(
         name=f"Naive ε={epsilon:g}",
-        build=hdp(epsilon, coefficient="product").build,
+        build=hdp(epsilon, coefficient="product", **ranking).build,
         prepare=lambda p, rng: _without(p.westin(shares, rng), dropped, rng).weigh(WHOLE // 2),
     )
 
 
-def homogeneous(epsilon: float, shares: Mapping[str, float], *, dropped: float = 1.0) -> Contender:
+def homogeneous(epsilon: float, shares: Mapping[str, float], *, dropped: float = 1.0, **ranking: Any) -> Contender:
     """What Naive was meant to be: the same people at a true ε/2, weight 1."""
     return Contender(
         name=f"homogeneous ε/2, ε={epsilon:g}",
-        build=hdp(epsilon / 2).build,
+        build=hdp(epsilon / 2, **ranking).build,
         prepare=lambda p, rng: _without(p.westin(shares, rng), dropped, rng).weigh(WHOLE),
     )
 
