@@ -13,13 +13,15 @@ import numpy as np
 import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
+from sklearn import linear_model, svm
 from sklearn.metrics import roc_auc_score
 
 from discretion import noise
 from discretion.learn import LinearRegression, LinearSVC, LogisticRegression
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"  # optional, beside the repository
-FUNCTIONAL: dict[str, Any] = {"method": "functional", "fit_intercept": False}
+PLAIN = {LogisticRegression: linear_model.LogisticRegression, LinearSVC: svm.LinearSVC}  # scikit-learn's own
+FUNCTIONAL: dict[str, Any] = {"method": "functional"}
 MEAN = {"threshold": "mean"}
 REGRESSIONS: dict[str, dict[str, Any]] = {
     "functional, minimum": FUNCTIONAL | {"mechanism": "minimum"},
@@ -104,11 +106,12 @@ def adult(estimator: Any, people: int, runs: int) -> Table:
         rng = noise.simulation(200 + run)
         rows = rng.permutation(np.flatnonzero(~is_test))[:people]
         epsilon = preferences(people, rng)
-        fits: dict[str, tuple[dict[str, Any], Any]] = {name: (how, epsilon) for name, how in CLASSIFIERS.items()}
-        fits["not private"] = ({}, 1000.0)
-        for name, (how, chosen) in fits.items():
-            model = estimator(bounds=(-1, 1), norm=2.0, classes=(0, 1), random_state=run, **how)
-            model.fit(X[rows], y[rows], epsilon=chosen)
+        declared: dict[str, Any] = {"bounds": (-1, 1), "norm": 2.0, "classes": (0, 1), "random_state": run}
+        for name in (*CLASSIFIERS, "not private"):
+            if name in CLASSIFIERS:
+                model = estimator(**declared, **CLASSIFIERS[name]).fit(X[rows], y[rows], epsilon=epsilon)
+            else:
+                model = PLAIN[estimator]().fit(X[rows], y[rows])
             accuracy.setdefault(name, []).append(float(np.mean(model.predict(X[is_test]) == y[is_test])))
             area.setdefault(name, []).append(roc_auc_score(y[is_test], model.decision_function(X[is_test])))
     return _table(f"{estimator.__name__}, Adult, n = {people:,}: accuracy, AUC", accuracy, area)
@@ -116,8 +119,6 @@ def adult(estimator: Any, people: int, runs: int) -> Table:
 
 def seconds(people: int = 100_000, size: int = 14) -> Table:
     """How long one fit takes, against scikit-learn's own."""
-    from sklearn import linear_model, svm
-
     rng = noise.simulation(300)
     X = rng.uniform(-1, 1, (people, size))
     y = np.clip(X @ rng.normal(size=size) / size + rng.normal(0, 0.1, people), -1, 1)
@@ -136,12 +137,12 @@ def seconds(people: int = 100_000, size: int = 14) -> Table:
         (
             "LogisticRegression",
             lambda: LogisticRegression(**classify).fit(X, label, epsilon=epsilon),
-            lambda: linear_model.LogisticRegression().fit(X, label),
+            lambda: PLAIN[LogisticRegression]().fit(X, label),
         ),
         (
             "LinearSVC",
             lambda: LinearSVC(**classify).fit(X, label, epsilon=epsilon),
-            lambda: svm.LinearSVC().fit(X, label),
+            lambda: PLAIN[LinearSVC]().fit(X, label),
         ),
     ]
     for name, ours, theirs in pairs:
@@ -188,11 +189,12 @@ def _regress(
     errors: dict[str, list[float]], X: Any, y: Any, people: int, epsilon: Any, declared: dict[str, Any], seed: int
 ) -> None:
     """Fit every method on the first `people` rows; add the errors on the rest."""
-    fits: dict[str, tuple[dict[str, Any], Any]] = {name: (how, epsilon) for name, how in REGRESSIONS.items()}
-    fits["least squares, not private"] = ({}, 1000.0)
-    for name, (how, chosen) in fits.items():
-        options = declared | {"random_state": seed} | how | {"fit_intercept": declared["fit_intercept"]}
-        model = LinearRegression(**options).fit(X[:people], y[:people], epsilon=chosen)
+    for name in (*REGRESSIONS, "least squares, not private"):
+        if name in REGRESSIONS:
+            options = declared | {"random_state": seed} | REGRESSIONS[name]
+            model = LinearRegression(**options).fit(X[:people], y[:people], epsilon=epsilon)
+        else:
+            model = linear_model.LinearRegression(fit_intercept=declared["fit_intercept"]).fit(X[:people], y[:people])
         errors.setdefault(name, []).append(float(np.mean((model.predict(X[people:]) - y[people:]) ** 2)))
     errors.setdefault("predict the middle", []).append(float(np.mean(y[people:] ** 2)))
 
