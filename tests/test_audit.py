@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -13,8 +14,7 @@ from discretion.ledger.chain import canonical, digest
 from ledgers import PEOPLE, all_of, ask, clinic, people, visits
 
 
-@pytest.fixture
-def busy(place):
+def work(place: str) -> None:
     """1 create, 2 enroll, 3 declare, 4 charge, 5 deliver, 6 change, 7 join, 8 refresh, 9 declare, 10 charge."""
     with clinic(place, quotas={"ada": 1.0}) as ledger:
         ledger.deliver(ask(ledger, question="q"), "{}")
@@ -25,7 +25,19 @@ def busy(place):
         offer = ledger.offer("people", model="individual")
         ledger.charge(offer, all_of(offer), table="visits", analyst="ada", memo="")
         assert ledger.head().startswith("10:")
-    return place
+
+
+@pytest.fixture(scope="session")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("audit") / "ledger"
+    work(str(path))
+    return path
+
+
+@pytest.fixture
+def busy(original: Path, tmp_path: Path) -> str:
+    """A ledger that has seen everything, for this test alone."""
+    return str(shutil.copy(original, tmp_path))
 
 
 def tamper(place: str, *statements: str) -> None:
@@ -34,10 +46,13 @@ def tamper(place: str, *statements: str) -> None:
             tx.db.exec_driver_sql(statement.replace("%", "%%"))
 
 
-def test_an_honest_ledger_passes(busy):
-    audit = audit_ledger(busy)
+def test_an_honest_ledger_passes_and_another_does_not(place):
+    work(place)
+    audit = audit_ledger(place)
     assert ((), 10, None) == (audit.findings, audit.entries, audit.first_bad)
-    assert audit_ledger(busy, head=audit.head).passed
+    assert audit_ledger(place, head=audit.head).passed
+    tamper(place, TAMPERING["charge"][0])
+    assert 4 == audit_ledger(place).first_bad
 
 
 TAMPERING = {

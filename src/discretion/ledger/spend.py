@@ -146,7 +146,7 @@ def _obey(db: sa.Connection, table: Table, offered: Offer, guarantee: Guarantee,
         raise QueryRefused(f"This mechanism has no exact sampler, and table {table.name!r} allows exact ones only.")
     quota = policy.quotas.get(analyst, policy.quotas.get("*"))
     used = _quota_used(db, table.name, analyst)
-    if quota is not None and used + ceil(offered.share * MICRO) > exact(quota) * MICRO:
+    if quota is not None and used + ceil(offered.share * MICRO) > Fraction(str(quota)) * MICRO:
         raise BudgetExhausted(
             f"The quota of analyst {analyst!r} on table {table.name!r} is {quota:g}, used {used / MICRO:g}, requested "
             f"{float(offered.share):g}. Ask with a smaller share, or ask the data owner."
