@@ -18,7 +18,7 @@ from discretion.sql.aggregation import AGGREGATES, Asked, asked, refuse_aggregat
 from discretion.sql.expression import refuse, scalar
 from discretion.sql.key import Key, bare, keys
 from discretion.sql.relation import ALLOWED, Joined, Relation, Tables, clauses, relation
-from discretion.sql.scalar import only, shown
+from discretion.sql.scalar import only
 from discretion.statistics import Aggregate
 from discretion.table import Table
 
@@ -130,7 +130,8 @@ def _statement(sql: str) -> exp.Select:
         tokens = [token for token in sqlglot.tokenize(sql, dialect="duckdb") if token.text != ";"]
         if tokens and tokens[0].token_type not in _STARTS:
             raise QueryRefused(f"{tokens[0].text.upper()[:20]} is not a question. Only SELECT is answered.")
-        statements = [tree for tree in sqlglot.parse(sql, dialect="duckdb") if tree is not None]
+        parsed = sqlglot.parse(sql, dialect="duckdb")
+        statements = [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)]
     except SqlglotError:
         raise QueryRefused("This is not SQL that DuckDB's dialect allows. Check brackets, quotes and commas.") from None
     if len(statements) != 1:
@@ -291,15 +292,16 @@ def _whole(select: exp.Select, name: str) -> int | None:
 
 def _check_arithmetic(query: Query) -> None:
     """Find mistakes in what is done to released values now, on a made-up answer, rather than after paying."""
-    made_up = {f"k{i}": next((v for v in key.values if v is not None), None) for i, key in enumerate(query.keys)}
+    made_up = {key.name: next((value for value in key.values if value is not None), None) for key in query.keys}
     made_up |= {str(i): 1.0 for i in range(len(query.asked))}
-    parts = [column.expression for column in query.columns] + [term.expression for term in query.order]
-    for part in [*parts, *([query.having] if query.having is not None else [])]:
+    parts = {f"Column {column.name!r}": column.expression for column in query.columns}
+    parts |= {f"ORDER BY term {i + 1}": term.expression for i, term in enumerate(query.order)}
+    for name, part in {**parts, "HAVING": query.having or exp.true()}.items():
         try:
             value = arithmetic.evaluate(part, made_up)
         except TypeError:
-            raise QueryRefused(f"{shown(part)} mixes numbers and texts, which have no common arithmetic.") from None
-        if part is query.having and not isinstance(value, (bool, type(None))):
+            raise QueryRefused(f"{name} mixes numbers and texts, which have no common arithmetic.") from None
+        if name == "HAVING" and not isinstance(value, (bool, type(None))):
             raise QueryRefused("HAVING needs a condition on released values, such as COUNT(*) > 100.")
 
 

@@ -7,7 +7,7 @@ from typing import NoReturn
 from sqlglot import exp
 
 from discretion.errors import QueryRefused
-from discretion.sql.expression import predicate, refuse, scalar
+from discretion.sql.expression import predicate, scalar
 from discretion.sql.scalar import Scalar, Scope, column, columns_of, listed, only, shown
 from discretion.table import Lookup, Table
 
@@ -50,7 +50,7 @@ class Tables:
     """What FROM can name: protected tables, and the subqueries WITH has defined so far."""
 
     protected: Mapping[str, Table]
-    defined: Mapping[str, tuple[exp.Select, "Tables"]] = field(default_factory=dict)  # each with what it can name
+    defined: Mapping[str, tuple[exp.Expr, "Tables"]] = field(default_factory=dict)  # each with what it can name
     qualified: bool = False  # write columns as table.column: there is a join
 
 
@@ -58,14 +58,14 @@ ALLOWED = ("with_", "expressions", "from_", "joins", "where")  # of a subquery
 _CLAUSES = {
     "distinct": "SELECT DISTINCT lists values of people's rows. Ask COUNT(*) ... GROUP BY a column with declared keys",
     "qualify": "QUALIFY filters by window functions, which give every row an answer. Use HAVING on aggregates",
-    "windows": "window functions give every row an answer. Ask for an aggregate by group",
-    "sample": "sampling is the mechanism's work, where it pays off in privacy. Ask about the whole table",
-    "group": "a grouped subquery is an answer of its own. Ask it first, or group in the outer query",
+    "windows": "Window functions give every row an answer. Ask for an aggregate by group",
+    "sample": "Sampling is the mechanism's work, where it pays off in privacy. Ask about the whole table",
+    "group": "GROUP BY in a subquery is a question of its own. Ask it first, or group in the outer query",
     "having": "HAVING in a subquery needs aggregates of people's rows. Use it in the outer query",
     "limit": "LIMIT on people's rows picks some of them. Use it in the outer query, on the answer",
     "offset": "OFFSET on people's rows picks some of them. Use it in the outer query, on the answer",
-    "order": "people's rows have no order. Use ORDER BY in the outer query, on the answer",
-    "into": "a query cannot write",
+    "order": "ORDER BY in a subquery has no effect: rows of people have no order. Use it on the answer",
+    "into": "SELECT INTO writes a table, and a question cannot write",
     "laterals": "LATERAL repeats rows",
     "pivots": "PIVOT makes columns out of values. Use GROUP BY with declared keys",
 }
@@ -105,8 +105,6 @@ def _define(select: exp.Select, tables: Tables) -> Tables:
         only(definition, "this", "alias")
         alias = definition.args["alias"]
         only(alias, "this")
-        if not isinstance(definition.this, exp.Select):
-            refuse(definition.this)
         # A definition sees those before it, whatever its name means where it is used.
         tables = replace(tables, defined={**tables.defined, alias.name.lower(): (definition.this, tables)})
     return tables
@@ -117,6 +115,8 @@ def _source(node: exp.Expr, tables: Tables) -> Relation:
         only(node, "this", "alias")
         return _projected(node.this, _alias(node), tables)
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+        _no_table(node, tables)
+    if node.args.get("db") is not None:
         _no_table(node, tables)
     only(node, "this", "alias")
     name, alias = node.name.lower(), _alias(node) or node.name.lower()
@@ -148,7 +148,7 @@ def _alias(node: exp.Expr) -> str:
 def _projected(node: exp.Expr, alias: str, tables: Tables) -> Relation:
     """A subquery as a relation: its columns are expressions over the protected table."""
     if not isinstance(node, exp.Select):
-        refuse(node)
+        raise QueryRefused(f"{shown(node)} is not allowed: a subquery may only filter or project one table.")
     clauses(node, *ALLOWED)
     inner = relation(node, tables)
     columns: dict[str, Scalar] = {}
@@ -166,7 +166,7 @@ def _projected(node: exp.Expr, alias: str, tables: Tables) -> Relation:
 
 
 def _join(found: Relation, join: exp.Join, tables: Tables) -> Relation:
-    only(join, "this", "on", "using", "side", "kind")
+    only(join, "this", "on", "using", "side", "kind", "method")
     target = join.this
     lookups = {name.lower(): lookup for name, lookup in found.table.lookups.items()}
     name = target.name.lower() if isinstance(target, exp.Table) else ""
@@ -177,8 +177,9 @@ def _join(found: Relation, join: exp.Join, tables: Tables) -> Relation:
             "protecting, or ask the steward to declare a lookup."
         )
     only(target, "this", "alias")
-    if (join.side, join.kind) not in (("", ""), ("", "INNER"), ("LEFT", ""), ("LEFT", "OUTER")):
-        raise QueryRefused(f"{join.side} {join.kind} JOIN is not allowed. Use JOIN or LEFT JOIN on a lookup's key.")
+    way = " ".join(filter(None, (join.method, join.side, join.kind)))
+    if way not in ("", "INNER", "LEFT", "LEFT OUTER"):
+        raise QueryRefused(f"{way} JOIN is not allowed. Use JOIN or LEFT JOIN on a lookup's key.")
     lookup, alias = lookups[name], _alias(target) or name
     if alias in found.scope.relations:
         raise QueryRefused(f"{alias!r} is joined twice. Give each an alias of its own.")
