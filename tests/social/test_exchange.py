@@ -93,6 +93,8 @@ def test_a_person_pays_for_other_releases_from_the_same_budget():
     assert [False, True] == exchange.pay(np.array([0, 2]), 600_000).tolist()
     assert [500_000, 600_000] == exchange.spent[[0, 2]].tolist()
     assert [True] == network()[1].pay(np.array([0]), 5).tolist()
+    with pytest.raises(InvalidDeclaration, match="once"):
+        exchange.pay(np.array([3, 3]), 1)
 
 
 def test_without_privacy_there_is_no_guarantee():

@@ -47,6 +47,8 @@ class Exchange:
 
     def pay(self, person: Integers, micro_epsilon: int) -> NDArray[np.bool_]:
         """Charge each of these different people if they can pay; who did."""
+        if distinct(person).size != person.size:
+            raise InvalidDeclaration("Nobody is charged twice for one release: name each person once.")
         able = np.full(person.size, True) if self.budget is None else self.spent[person] + micro_epsilon <= self.budget
         self.spent[person[able]] += micro_epsilon
         return able

@@ -42,8 +42,8 @@ def recommend(
     micro = int(allowance(epsilon))
     if micro <= 0 or count < 1 or not 0 <= person < profiles.people or profiles.people != exchange.people:
         raise InvalidDeclaration(
-            f"A recommendation needs one of the people, an epsilon above 0 and a count of at least 1, got person "
-            f"{person}, {epsilon!r} and {count}."
+            f"A recommendation needs one of the {exchange.people} people, an epsilon above 0 and a count of at "
+            f"least 1, got epsilon {epsilon!r} and count {count}."
         )
     found = clustering.neighbours[person]
     found = found[found != NOBODY]
