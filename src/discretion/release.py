@@ -74,7 +74,7 @@ class Release:
         """The interval of `value`, in the same shape."""
         bounds = {
             name: tuple(
-                e.interval(v, confidence) if isinstance(v, int | float) else None
+                e.interval(v, confidence) if isinstance(v, int | float) or e.asked is not None else None
                 for v, e in zip(self.columns[name], errors, strict=True)
             )
             for name, errors in self.errors.items()
@@ -152,8 +152,8 @@ class Release:
             return str(value)
         error = self.errors[name][row]
         half = error.half_width()
-        if not isinstance(value, int | float):
-            return str(value)
+        if not isinstance(value, int | float):  # a category: how far from the most frequent it may be
+            return f"{value} (at most {half:.1%} short)" if error.unit == "rank" else str(value)
         if not isfinite(half):
             known = f"within {error.limits[0]:g} to {error.limits[1]:g}" if error.limits else "error unknown"
             return f"{_number(value)} ({known})"
