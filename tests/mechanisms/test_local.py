@@ -163,6 +163,11 @@ def test_groups_of_people_get_the_noise_of_the_group_that_needs_most():
     assert 4 == pytest.approx(np.abs(found).mean(), rel=0.08)
 
 
+def test_groups_move_a_midpoint_too():
+    effect = effect_of("midpoint", np.array([0.0, 1.0, 2.0, 3.0]), BOUNDS, "value")
+    assert [0.0, 1.0, 1.5] == [effect.by_group(i) for i in (0, 1, 2)]
+
+
 def test_without_local_sensitivity_the_answer_is_exact_and_that_is_documented():
     release = release_individual([0, 0, 0, 0, 1], statistic="median", epsilon=[1e-6] * 5, bounds=(0, 1), **FENCE)
     assert 0.0 == release.value

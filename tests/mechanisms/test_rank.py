@@ -17,7 +17,7 @@ from contracts import (
     violations,
 )
 from discretion import noise
-from discretion.errors import Unsuitable
+from discretion.errors import EngineFailed, Unsuitable
 from discretion.mechanisms import Belief
 from discretion.mechanisms.rank import (
     mode_costs,
@@ -28,7 +28,7 @@ from discretion.mechanisms.rank import (
     quantile_costs,
 )
 from discretion.preference import MICRO, Specification
-from discretion.statistics import Aggregate
+from discretion.statistics import Aggregate, Statistics
 
 NOTHING = Belief()
 PROPOSALS = [propose_exponential, propose_minimum, propose_threshold, propose_sample]
@@ -327,6 +327,12 @@ def test_what_cannot_be_answered_is_refused_with_the_reason():
         propose_threshold(quantile_of("1/2"), SPECIFICATION, NOTHING, threshold=2.0)
     with pytest.raises(Unsuitable, match="64 bits"):
         propose_exponential(quantile_of(Fraction(10**11, 10**12 + 1)), SPECIFICATION, NOTHING)
+
+
+def test_counts_without_grid_values_are_refused():
+    mechanism = propose_exponential(quantile_of("1/2"), SPECIFICATION, NOTHING)
+    with pytest.raises(EngineFailed, match="by grid value"):
+        mechanism.scores(Statistics(counts=np.ones((1, 4), dtype=np.int64)))
 
 
 HALF = Fraction(1, 2)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from discretion import noise
+from discretion.mechanisms.effect import effect_of
 from discretion.mechanisms.sensitivity import (
     Ordered,
     appeared,
@@ -115,3 +116,8 @@ def test_the_midpoint_median_agrees_with_trying_everything():
         data = Ordered.of(np.array(values), (0, 3))
         expected = max(midpoint_changed(Ordered.of(np.array(o), (0, 3)), 1) for o in within(values, 1))
         assert expected == midpoint_changed_after(data, 1)
+
+
+def test_data_do_not_show_themselves():
+    assert "Ordered(values=3, private)" == repr(Ordered.of(np.array([1.0, 2.0, 3.0]), (0, 9)))
+    assert "Effect(private)" == repr(effect_of("max", np.array([1.0, 2.0]), (0, 9), "value"))

@@ -114,6 +114,7 @@ def test_a_release_charges_the_strictest_and_hides_its_scale():
     assert "float" == mechanism.guarantee.arithmetic
     assert ((0.0, 100.0), float("inf")) == (mechanism.error.limits, mechanism.error.total)
     assert "scale" not in repr(mechanism)
+    assert mechanism.measure.histogram
 
 
 def test_it_is_never_chosen_automatically():
@@ -123,6 +124,12 @@ def test_it_is_never_chosen_automatically():
     forced = choose([quantile_of("1/2", upper=100, complete=True)], SPECIFICATION, Belief(), mechanism="smooth")
     assert "float" == forced.guarantee.arithmetic
     assert MECHANISMS["smooth"] is propose
+
+
+def test_the_largest_epsilon_does_not_overflow():
+    generous = Specification.of([(1_000 * MICRO, 9)])
+    for gamma in (2.0, 3.0):
+        assert propose(quantile_of("1/2", complete=True), generous, Belief(), gamma=gamma).alpha > 1
 
 
 def test_what_it_cannot_answer_is_refused():

@@ -132,6 +132,11 @@ def test_bad_options_are_refused():
         propose(Aggregate(kind="count", protects="value"), SPECIFICATION, Belief())
 
 
+def test_a_register_without_people_is_refused():
+    with pytest.raises(Unsuitable, match="nobody"):
+        propose(quantile_of("1/2"), Specification(epsilons=(MICRO,), people=(0,)), Belief())
+
+
 def preferences(people, rng):
     """The default mix of [JYC15]: 54% conservative, 37% moderate, 9% liberal, in hundredths."""
     split = rng.choice(3, people, p=[0.54, 0.37, 0.09])

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import acosh, cosh, exp, inf, sinh, sqrt
+from math import acosh, cosh, exp, expm1, inf, sinh, sqrt
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -18,6 +18,7 @@ from discretion.preference import MICRO, Specification
 from discretion.release import Error
 from discretion.statistics import Aggregate, Measure, Statistics
 
+LARGEST = 30.0  # a larger ε is treated as this: nothing more is gained, and doubles overflow
 SHARE = {2.0: 0.65, 3.0: 0.28}  # β over ε, the best on evenly spread values; elsewhere 1/(2γ − 2)
 
 
@@ -82,7 +83,7 @@ def propose(
         raise Unsuitable("It answers one quantile, without groups.")
     if not aggregate.complete:
         raise Unsuitable("Its noise depends on how many people there are, which is secret here (see `required`).")
-    epsilon = specification.strictest / MICRO
+    epsilon = min(specification.strictest / MICRO, LARGEST)
     if not 1 < gamma < inf:
         raise InvalidDeclaration(f"gamma must be above 1 and finite, got {gamma!r}.")
     beta = epsilon * SHARE.get(gamma, 1 / (2 * max(1.0, gamma - 1))) if beta is None else beta
@@ -132,9 +133,7 @@ def largest_alpha(gamma: float, beta: float, epsilon: float) -> float:
     """α with `exact_loss` = ε, from below: G ascends in α."""
     if gamma == 2:
         return min(2 * sinh(epsilon / 2), sqrt(2 * exp(beta) * (cosh(epsilon) - cosh(beta)))) * (1 - 1e-12)
-    low, high = 0.0, 2.0 * sinh(epsilon)
-    while exact_loss(gamma, high, beta) < epsilon:
-        high *= 2
+    low, high = 0.0, expm1(epsilon) ** (1 / gamma)  # G ≥ ln(1 + α^γ): l = 0, z = 0
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if exact_loss(gamma, middle, beta) <= epsilon else (low, middle)
