@@ -109,6 +109,15 @@ def test_enrolling_the_same_source_again_changes_nothing(place):
         assert 0.1 == spent(ledger, "eve")
 
 
+def test_a_source_that_was_renamed_is_the_same_source(place):
+    with clinic(place) as ledger:
+        ask(ledger)
+        assert ledger.enroll("people", people(), source="moved.parquet", fingerprint="first")
+        assert ("moved.parquet", "first") == (ledger.register("people").source, ledger.register("people").fingerprint)
+        assert 0.1 == spent(ledger, "eve")
+        assert audit_ledger(place).passed
+
+
 def test_an_edited_source_is_refused_until_refresh_and_keeps_what_is_spent(place):
     edited = PEOPLE | {"eve": 500_000}
     with clinic(place) as ledger:
@@ -339,6 +348,15 @@ def test_a_charge_is_paid_by_every_cohort(place):
         assert [0, 10_000, 50_000, 100_000] == [one.micro_spent for one in ledger.cohorts("people")]
 
 
+def test_a_free_answer_is_an_entry_too(place):
+    with clinic(place) as ledger:
+        offer = ledger.offer("people")
+        free = Guarantee(protects="presence", losses=dict.fromkeys(offer.specification.epsilons, Loss(0)))
+        ledger.charge(offer, free, table="visits", analyst="ada", memo="")
+        assert (0.0, 0) == (spent(ledger, "eve"), len(ledger.receipt("people", "eve").releases))
+        assert audit_ledger(place).passed
+
+
 def test_a_refused_charge_charges_nobody(place):
     with clinic(place) as ledger:
         ask(ledger, share=0.9)
@@ -489,6 +507,8 @@ def test_a_charge_pays_for_one_answer_that_is_not_simulated(place):
         entry = ask(ledger, question="q")
         with pytest.raises(InvalidDeclaration, match="simulated"):
             ledger.deliver(entry, '{"simulated": true}')
+        with pytest.raises(InvalidDeclaration, match="JSON"):
+            ledger.deliver(entry, "three")
         delivery = ledger.deliver(entry, "[]")
         for id, reason in [(entry, "before"), (delivery, "not a charge"), ("4-0000", "no entry"), ("x", "no entry")]:
             with pytest.raises(InvalidDeclaration, match=reason):
@@ -515,6 +535,7 @@ def test_a_receipt_tells_everything_that_could_have_used_the_persons_data(place)
             receipt.releases[0].question,
         )
         assert "factor of at most 1.105" in receipt.releases[0].promise
+        assert str(receipt).startswith("Allowed ε = 0.5, spent 0.15, left 0.35 (register 'people').")
 
 
 def test_receipts_of_people_who_chose_alike_are_the_same(place):

@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
@@ -239,12 +240,16 @@ def test_a_writer_that_cannot_get_the_lock_gives_up_with_a_reason(tmp_path, monk
         ledger.prefer("people", "eve", 0.5)
 
 
-@pytest.mark.parametrize(
-    "url", ["mysql://host/db", "postgresql+asyncpg://host/db", "postgresql+psycopg://[", "http://x"]
-)
+@pytest.mark.parametrize("url", ["mysql://host/db", "postgresql+asyncpg://host/db", "://x", "http://x"])
 def test_other_databases_are_refused(url):
     with pytest.raises(LedgerFailed, match="postgresql"):
         Ledger(url)
+
+
+def test_postgresql_without_its_driver_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(LedgerFailed, match=r"discretion\[postgres\]"):
+        Ledger("postgresql://host/clinic")
 
 
 def test_a_server_that_is_not_there_is_reported_without_the_password(tmp_path):

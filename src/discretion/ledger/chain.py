@@ -65,11 +65,9 @@ def append(
     return entry
 
 
-def entries(db: sa.Connection, *, kind: str | None = None, wanted: list[int] | None = None) -> Iterator[Entry]:
+def entries(db: sa.Connection, *, wanted: list[int] | None = None) -> Iterator[Entry]:
     """The entries in order, all of them or some; read as a stream."""
     query = sa.select(schema.entry).order_by(schema.entry.c.seq)
-    if kind is not None:
-        query = query.where(schema.entry.c.kind == kind)
     if wanted is not None:
         query = query.where(schema.entry.c.seq.in_(wanted))
     yield from map(read, db.execute(query))

@@ -61,7 +61,8 @@ class Receipt:
 
     def __str__(self) -> str:
         uses = [f"  ε = {use.epsilon:g}  {use.question}" for use in (*self.releases, *self.individual)]
-        head = f"Allowed ε = {self.allowance:g}, spent {self.spent:g}, left {self.remaining:g} (register {self.register!r})."
+        amounts = f"Allowed ε = {self.allowance:g}, spent {self.spent:g}, left {self.remaining:g}"
+        head = f"{amounts} (register {self.register!r})."
         return "\n".join([head, *uses, self.summary])
 
 

@@ -6,6 +6,7 @@ A person is where their last `change` put them, and else in the cohort of everyb
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -81,7 +82,7 @@ def stored_cohorts(db: sa.Connection, register: Register) -> tuple[Cohort, ...]:
 
 def digest_cohorts(cohorts: Iterable[Cohort]) -> str:
     """One hash for all balances of a register."""
-    return digest(canonical([[int(getattr(cohort, name)) for name in _FIELDS] for cohort in cohorts]))
+    return digest(canonical(list(map(attrgetter(*_FIELDS), cohorts))))
 
 
 def cohort_rows(register: Register, cohorts: Iterable[Cohort]) -> list[dict[str, Any]]:

@@ -102,7 +102,10 @@ def deliver(tx: Writing, id: str, answer: str) -> Entry:
         raise InvalidDeclaration(f"Entry {id!r} is not a charge, so no answer belongs to it.")
     if tx.db.scalar(sa.select(schema.entry.c.seq).where(schema.entry.c.settles == paid.seq)) is not None:
         raise InvalidDeclaration(f"The answer that entry {id!r} paid for was delivered before; a charge pays once.")
-    content = json.loads(answer)
+    try:
+        content = json.loads(answer)
+    except ValueError:
+        raise InvalidDeclaration("An answer is kept as JSON, got something else.") from None
     if isinstance(content, dict) and content.get("simulated"):
         raise InvalidDeclaration("A simulated answer protects nobody and is never written to a ledger.")
     question = paid.facts["question"] or None

@@ -1,8 +1,8 @@
 """Store: a path or URL becomes a checked database with two kinds of transaction, reading and writing.
 
-SQLite keeps a rollback journal and syncs file and directory before a commit returns (synchronous = EXTRA), so
-between commits the one file is the whole ledger: a copy of it is complete. Writers queue for one lock (SQLite: BEGIN
-IMMEDIATE, PostgreSQL: the row that holds the chain's end), which is what makes overspending together impossible.
+SQLite keeps its rollback journal and syncs file and directory before a commit returns (synchronous = EXTRA), so between
+commits the one file is the whole ledger: a copy of it is complete. Writers queue for one lock (SQLite: BEGIN IMMEDIATE,
+PostgreSQL: the row that holds the chain's end), which is what makes overspending together impossible.
 """
 
 import os
@@ -161,7 +161,7 @@ def _create_file(path: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    if os.name == "posix":
+    if os.name == "posix":  # pragma: no branch
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -188,7 +188,7 @@ def _sqlite_engine(path: Path) -> sa.Engine:
     engine = sa.create_engine(
         url, poolclass=sa.NullPool, connect_args={"timeout": PATIENCE_SECONDS, "isolation_level": None}
     )
-    _prepare(engine, "PRAGMA journal_mode = DELETE", "PRAGMA synchronous = EXTRA", "PRAGMA cell_size_check = ON")
+    _prepare(engine, "PRAGMA synchronous = EXTRA", "PRAGMA cell_size_check = ON")
 
     @sa.event.listens_for(engine, "begin")
     def begin(db: sa.Connection) -> None:
