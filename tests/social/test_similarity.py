@@ -178,6 +178,19 @@ def test_pairs_are_compared_in_batches_with_the_same_result(monkeypatch):
     assert 0 == shared(profiles.weights, left[:0], right[:0], "min").size
 
 
+@pytest.mark.parametrize(
+    ("people", "density", "levels"), [(40, 0.5, 4), (40, 0.5, 500), (40, 0.01, 4), (1_100, 0.2, 4)]
+)
+@pytest.mark.parametrize("coefficient", ["min", "product"])
+def test_all_pairs_at_once_give_the_same_steps(people, density, levels, coefficient):
+    rng = simulation(9)
+    held = np.nonzero(rng.random((people, 60)) < density)
+    profiles = Profiles.of(*held, people=people, items=60).sliced(np.linspace(0, 1000, levels).astype(int), rng)
+    mechanism = ScalarProduct(profiles=profiles, micro_epsilon=MICRO, coefficient=coefficient)
+    left, right = rng.integers(0, people, (2, 300))
+    assert shared(profiles.weights, left, right, coefficient).tolist() == mechanism.steps(left, right).tolist()
+
+
 def test_large_products_do_not_overflow():
     items = 60_000  # 60,000 full products of 10^6 each leave 32 bits
     profiles = Profiles.of(np.repeat([0, 1], items), np.tile(np.arange(items), 2), np.ones(2 * items))

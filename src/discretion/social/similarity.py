@@ -7,6 +7,8 @@ A similarity has two prices: `micro_epsilon`, what one answered pair costs an it
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -21,6 +23,7 @@ from discretion.social.weight import WHOLE, promise
 
 Coefficient = Literal["min", "product"]
 ENTRIES = 4_000_000  # stored entries handled at once: bounds the memory of a batch of pairs
+TABLE = 1_024  # people up to which all pairs may be computed at once
 
 
 class Similarity(Protocol):
@@ -82,7 +85,18 @@ class ScalarProduct:
 
     def steps(self, left: Integers, right: Integers) -> Integers:
         """The weighted products in whole grid steps. Private until noise is added."""
+        if self._table is not None:
+            return self._table[left, right]
         return shared(self.profiles.weights, left, right, self.coefficient)
+
+    @cached_property
+    def _table(self) -> Integers | None:
+        """All pairs at once where that is quicker: few people, full profiles, few weights."""
+        weights = self.profiles.weights
+        crowded = weights.nnz * 20 >= weights.shape[0] * weights.shape[1]
+        if weights.shape[0] > TABLE or not crowded or weights.shape[1] > 2**20:
+            return None
+        return _all_shared(weights.toarray(), self.coefficient)
 
     def draw(self, left: Integers, right: Integers, rng: Rng) -> Floats:
         """Noisy products, in items."""
@@ -164,6 +178,21 @@ class Exact:
             return common
         sizes = np.maximum(1, self.profiles.sizes)
         return np.asarray(common / np.sqrt(sizes[left] * sizes[right]))
+
+
+def _all_shared(dense: Any, coefficient: Coefficient) -> Integers | None:
+    """Σ_i c over all pairs of rows by matrix products of doubles, exact because every sum is below 2^53."""
+    if coefficient == "product":
+        whole = dense.astype(np.float64)
+        return np.asarray(whole @ whole.T, dtype=np.int64)
+    levels = np.unique(dense[dense > 0])
+    if levels.size > 12:
+        return None
+    total = np.zeros((dense.shape[0], dense.shape[0]))
+    for below, level in pairwise([0, *levels.tolist()]):  # min(a, b) = Σ of the steps between levels that both reach
+        reached = (dense >= level).astype(np.float32)  # counts of items, below 2^24: exact in single precision
+        total += (level - below) * (reached @ reached.T)
+    return total.astype(np.int64)
 
 
 def shared(matrix: Any, left: Integers, right: Integers, coefficient: Coefficient) -> Integers:
