@@ -113,6 +113,8 @@ def test_a_source_that_was_renamed_is_the_same_source(place):
     with clinic(place) as ledger:
         ask(ledger)
         assert ledger.enroll("people", people(), source="moved.parquet", fingerprint="first")
+        with pytest.raises(SourceChanged, match="other columns"):
+            ledger.enroll("people", people(PEOPLE | {"eve": 500_000}), source="another column", fingerprint="first")
         assert ("moved.parquet", "first") == (ledger.register("people").source, ledger.register("people").fingerprint)
         assert 0.1 == spent(ledger, "eve")
         assert audit_ledger(place).passed

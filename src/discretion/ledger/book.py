@@ -73,7 +73,7 @@ class Ledger:
         with self._store.writing() as tx:
             entry = enroll(tx, register, people, source=source, fingerprint=fingerprint, menu=menu, separate=separate)
             if entry is None:  # known; at most its source has another name now
-                entry = moving.refresh(tx, register, people, fingerprint=fingerprint, source=source)
+                entry = moving.rename(tx, register, people, source=source)
         return entry.id if entry else ""
 
     def refresh(self, register: str, people: pa.Table, *, fingerprint: str, source: str = "") -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from discretion.errors import InvalidDeclaration
+from discretion.errors import InvalidDeclaration, SourceChanged
 from discretion.ledger import schema
 from discretion.ledger.chain import Entry, Writing, append, canonical, digest
 from discretion.ledger.offer import Cohort
@@ -79,6 +79,17 @@ def refresh(tx: Writing, name: str, people: pa.Table, *, fingerprint: str, sourc
     moves = _differences(tx.db, register, canonical_people(people))
     tx.db.execute(sa.update(schema.register).where(schema.register.c.id == register.id).values(place))
     return _move(tx, register, moves, kind="refresh", facts=place)
+
+
+def rename(tx: Writing, name: str, people: pa.Table, *, source: str) -> Entry | None:
+    """Accept that the same source has another name; refused if it says anything else about anybody."""
+    register = load(tx.db, name)
+    if source != register.source and _differences(tx.db, register, canonical_people(people)):
+        raise SourceChanged(
+            f"Register {name!r} was enrolled from other columns, levels or a default: somebody would have another "
+            "preference now. If that is right, run `refresh`: nobody gets back what is spent."
+        )
+    return refresh(tx, name, people, fingerprint=register.fingerprint, source=source)
 
 
 def _differences(db: sa.Connection, register: Register, people: pa.Table) -> list[Move]:
