@@ -39,7 +39,7 @@ def run(jobs: list[Job], folder: Path, *, page: Path | None = None, processes: i
             made.append(outcome)
             progress.console.print(f"{outcome.figure.id}: {outcome.score()}")
     if page is not None:
-        fill(page, made, folder)
+        fill(page, folder)
     order = list(FIGURES)
     return [outcome.summary() for outcome in sorted(made, key=lambda outcome: order.index(outcome.figure.id))]
 

@@ -137,7 +137,9 @@ FIGURES = (
         ),
         runs=5,
         steps=9,
-        seconds=900.0,
+        seconds=470.0,
+        thinned=0.3,
+        overhead=3.0,
     ),
     figure(
         2,
@@ -159,6 +161,8 @@ FIGURES = (
         ),
         runs=5,
         steps=9,
-        seconds=900.0,
+        seconds=470.0,
+        thinned=0.3,
+        overhead=3.0,
     ),
 )

@@ -245,7 +245,9 @@ FIGURES = (
         ),
         runs=5,
         steps=39,
-        seconds=1_200.0,
+        seconds=200.0,
+        thinned=0.65,
+        overhead=3.0,
         columns=5,
     ),
     figure(
@@ -269,7 +271,9 @@ FIGURES = (
         ),
         runs=5,
         steps=15,
-        seconds=900.0,
+        seconds=195.0,
+        thinned=0.8,
+        overhead=3.0,
     ),
     figure(
         5,
@@ -286,6 +290,8 @@ FIGURES = (
         ),
         runs=5,
         steps=15,
-        seconds=900.0,
+        seconds=330.0,
+        thinned=0.29,
+        overhead=3.0,
     ),
 )

@@ -269,7 +269,7 @@ FIGURES = (
         runs=200,
         quick=8,
         steps=9,
-        seconds=280.0,
+        seconds=140.0,
         note="iDP and DP as printed take the bounds from the sample, which is data. iDP is not differential privacy: "
         "an observer can see through it (idp-examples). Errors are exact given the data.",
     ),

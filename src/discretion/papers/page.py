@@ -1,29 +1,27 @@
-"""Fill a page with what a run found: everything between `<!-- figure ID -->` and `<!-- end -->` is replaced."""
+"""Fill a page with what runs found: everything between `<!-- figure ID -->` and `<!-- end -->` is replaced."""
 
 import re
-from collections.abc import Iterable
+from os.path import relpath
 from pathlib import Path
 
 from discretion.errors import InvalidDeclaration
-from discretion.papers.figure import Outcome
 
 PLACE = re.compile(r"(<!-- figure ([\w-]+) -->\n).*?(<!-- end -->)", flags=re.DOTALL)
 
 
-def fill(page: Path, outcomes: Iterable[Outcome], folder: Path) -> None:
-    """Put the verdicts and plots of these outcomes in their places; others stay as they are."""
-    found = {outcome.figure.id: outcome for outcome in outcomes}
+def fill(page: Path, folder: Path) -> None:
+    """Put every verdict that the folder holds, and its plot, in its place; places without one stay as they are."""
     text = page.read_text()
-    missing = found.keys() - {name for _, name, _ in PLACE.findall(text)}
+    verdicts = {path.stem: path for path in sorted(folder.glob("*.md")) if path.resolve() != page.resolve()}
+    missing = verdicts.keys() - {name for _, name, _ in PLACE.findall(text)}
     if missing:
         raise InvalidDeclaration(f"{page.name} needs a place <!-- figure ID --> for {', '.join(sorted(missing))}.")
 
     def place(match: re.Match[str]) -> str:
-        outcome = found.get(match[2])
-        if outcome is None:
+        if match[2] not in verdicts:
             return match[0]
-        plot = folder.resolve().relative_to(page.parent.resolve()) / f"{outcome.figure.id}.svg"
-        return f"{match[1]}{outcome.text()}\n![{outcome.figure.title}]({plot.as_posix()})\n{match[3]}"
+        plot = Path(relpath(folder / f"{match[2]}.svg", page.parent)).as_posix()
+        return f"{match[1]}{verdicts[match[2]].read_text()}\n![{match[2]}]({plot})\n{match[3]}"
 
     page.write_text(PLACE.sub(place, text))
 

@@ -170,7 +170,7 @@ def _count(letter: str, title: str, parameter: str, values: list[float], x: str,
         runs=1_000,
         quick=30,
         steps=len(values),
-        seconds=50.0 * len(values),
+        seconds=23.0 * len(values),
         note=MIXED,
     )
 
@@ -189,7 +189,7 @@ def _median(letter: str, title: str, parameter: str, values: list[float], x: str
         axes=Axes(x=x, y="RMSE of the median", log_y=True),
         data=VALUES,
         runs=300,
-        quick=25,
+        quick=15,
         steps=len(values),
         seconds=30.0 * len(values),
         note=MIXED,

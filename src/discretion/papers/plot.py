@@ -53,11 +53,13 @@ def _canvas(outcome: Outcome) -> Canvas:
     handles: dict[str, Any] = {}
     for place in grid.flat:
         handles.update(dict(zip(*reversed(place.get_legend_handles_labels()), strict=True)))
-    canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=_legend_columns(handles, width))
+    names = [name for name in looks if name in handles]
+    columns = _legend_columns(names, width)
+    canvas.legend([handles[name] for name in names], names, loc="outside lower center", ncols=columns)
     return canvas
 
 
-def _legend_columns(names: dict[str, Any], width: float) -> int:
+def _legend_columns(names: list[str], width: float) -> int:
     longest = max((len(name) for name in names), default=1)
     return max(1, min(len(names), int(width * 17 / (longest + 6))))
 

@@ -88,7 +88,7 @@ def _run(people: Census, setting: Setting, rng: Any) -> dict[str, float]:
 
 
 def _stretched(people: Census, epsilon: Any, training: Any, held_out: Any, rng: Any) -> float:
-    """[AGK15] as the paper uses it: everybody's values, placed in [−1, 1], times ε/ε_L, then one ε_L for all."""
+    """[AGK16] as the paper uses it: everybody's values, placed in [−1, 1], times ε/ε_L, then one ε_L for all."""
     lower, upper = np.array(people.bounds).T
     placed = 2 * (people.values - lower) / (upper - lower) - 1
     rows = placed[training] * (epsilon / epsilon.max())[:, None]

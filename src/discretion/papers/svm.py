@@ -125,7 +125,7 @@ def _figure(number: int, country: str) -> Figure:
         runs=40,
         quick=3,
         steps=len(BUDGETS),
-        seconds=240.0,
+        seconds=80.0,
         accepts="census",
         note="Huber loss, objective perturbation with the correction term, budgets rounded down to hundredths, five "
         "groups whose coefficients are averaged with weight (n_i ε_i)². The class threshold is public, not the mean "
