@@ -100,7 +100,7 @@ def inclusion_threshold(micro_epsilon: int, micro_threshold: int) -> int:
     if micro_epsilon >= micro_threshold:
         return ALWAYS
     kept = DIGITS.divide(_expm1(micro_epsilon), _expm1(micro_threshold))
-    return max(0, int(DIGITS.multiply(kept, Decimal(ALWAYS)) - Decimal("1e-20")))
+    return max(0, int(DIGITS.subtract(DIGITS.multiply(kept, Decimal(ALWAYS)), Decimal("1e-20"))))
 
 
 def coins(size: int, rng: Rng = None) -> NDArray[np.uint64]:

@@ -15,7 +15,7 @@ Tested by   tests/social/test_response.py::test_no_item_loses_more_than_its_weig
 """
 
 from dataclasses import dataclass
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee
-from discretion.noise import ALWAYS, Floats, Rng, coins, inclusion_threshold, keep
+from discretion.noise import ALWAYS, DIGITS, Floats, Rng, coins, inclusion_threshold, keep
 from discretion.preference import MICRO, Integers, allowance
 from discretion.social.profile import Profiles
 from discretion.social.weight import WHOLE, promise, thousandths
@@ -101,11 +101,10 @@ def flip_threshold(micro_epsilon: int) -> int:
 
 def report_threshold(micro_epsilon: int, absent: int) -> int:
     """a = min(r e^ε, 1 − (1 − r) e^−ε) as a 64-bit coin threshold for r = absent/2^64, rounded down, never below r."""
-    context = Context(prec=60)  # 60 correct digits leave the margin below far above the rounding error
-    grown = context.exp(context.divide(Decimal(micro_epsilon), Decimal(MICRO)))
-    rest = context.subtract(Decimal(ALWAYS), context.divide(Decimal(ALWAYS - absent), grown))
-    least = min(context.multiply(Decimal(absent), grown), rest)
-    return max(absent, int(context.subtract(least, Decimal("1e-20"))))
+    grown = DIGITS.exp(DIGITS.divide(Decimal(micro_epsilon), Decimal(MICRO)))
+    rest = DIGITS.subtract(Decimal(ALWAYS), DIGITS.divide(Decimal(ALWAYS - absent), grown))
+    least = min(DIGITS.multiply(Decimal(absent), grown), rest)
+    return max(absent, int(DIGITS.subtract(least, Decimal("1e-20"))))  # the margin is far above the rounding error
 
 
 def _flipped(bits: NDArray[np.bool_], levels: Integers, micro_epsilon: int, rng: Rng) -> Floats:
