@@ -183,15 +183,17 @@ def _plain(choice: Choice) -> list[str]:
 def _charges(choice: Choice) -> list[str]:
     """What the cohorts pay and keep; the middle of a long list is left out."""
     spent = choice.mechanism.guarantee.losses
+    levels = list(zip(choice.specification.epsilons, choice.specification.people, strict=True))
+    half = MOST_LINES // 2
+    shown = levels if len(levels) <= MOST_LINES else levels[:half] + levels[-half:]
     lines = [
         f"  {people:>10,} people with ε = {epsilon / MICRO:g} pay {spent[epsilon].micro_epsilon / MICRO:g}"
         f", keep {(epsilon - spent[epsilon].micro_epsilon) / MICRO:g}"
-        for epsilon, people in zip(choice.specification.epsilons, choice.specification.people, strict=True)
+        for epsilon, people in shown
     ]
-    if len(lines) <= MOST_LINES:
-        return lines
-    half = MOST_LINES // 2
-    return [*lines[:half], f"  ... {len(lines) - 2 * half} more levels", *lines[-half:]]
+    if len(shown) < len(levels):
+        lines.insert(half, f"  ... {len(levels) - len(shown)} more levels")
+    return lines
 
 
 def _verdict(candidate: Candidate) -> str:

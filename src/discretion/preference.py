@@ -5,6 +5,7 @@ Money is whole micro-ε from here on: an allowance is rounded down when it enter
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import isfinite
 from typing import Any
 
@@ -110,20 +111,20 @@ class Specification:
         """The same people with `weight` times as much to spend."""
         return self if weight == 1 else replace(self, epsilons=tuple(weight * level for level in self.epsilons))
 
-    @property
+    @cached_property
     def size(self) -> int:
         """How many people the register holds, those who chose 0 included."""
         return sum(self.people)
 
-    @property
+    @cached_property
     def micro(self) -> Integers:
         """The cohorts' ε as an array, in micro-ε."""
-        return np.array(self.epsilons, dtype=np.int64)
+        return _frozen(self.epsilons)
 
-    @property
+    @cached_property
     def heads(self) -> Integers:
         """The cohorts' head-counts as an array."""
-        return np.array(self.people, dtype=np.int64)
+        return _frozen(self.people)
 
     @property
     def strictest(self) -> int:
@@ -142,6 +143,12 @@ class Specification:
         )
         more = f", ... ({len(self.epsilons)} levels)" if len(self.epsilons) > 6 else ""
         return f"{self.size:,} people: {shown}{more}"
+
+
+def _frozen(values: Sequence[int]) -> Integers:
+    array = np.array(values, dtype=np.int64)
+    array.setflags(write=False)
+    return array
 
 
 def _named(names: Any, levels: Mapping[str, float]) -> list[float]:

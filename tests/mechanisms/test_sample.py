@@ -125,3 +125,27 @@ def test_the_predicted_error_is_what_coins_and_noise_give(rescaled):
 def test_nothing_else_changes_between_relations():
     one, other = (propose(replace(COUNT, protects=p), EXAMPLE, Belief(), threshold=0.3) for p in ("presence", "value"))
     assert one.scales == other.scales
+
+
+@pytest.mark.parametrize("kind", ["mean", "variance"])
+def test_the_error_of_a_sampled_ratio_covers_what_happens(kind):
+    """200 releases of 2,000 people, half of them with a value: RMSE at most 1.15 of the error stated afterwards."""
+    aggregate = Aggregate(kind=kind, protects="value", upper=100)
+    specification = Specification(epsilons=(50_000, 200_000, 1_000_000), people=(800, 800, 400))
+    mechanism = propose(aggregate, specification, Belief(assume="independent"))
+    rng = simulation(11)
+    cohort = np.repeat(np.arange(3), specification.heads)
+    off, stated = [], []
+    for _ in range(200):
+        values, present = rng.integers(0, 2, 2000) * 100, rng.random(2000) < 0.5
+        kept = present & noise.keep(noise.coins(2000, rng), mechanism.measure.inclusion, cohort)
+        counts, totals, squares = (
+            np.bincount(cohort[kept], weights=w[kept], minlength=3).astype(np.int64)[None]
+            for w in (np.ones(2000), values, values**2)
+        )
+        found = Statistics(counts=counts, totals=totals, squares=squares)
+        (answer,), (error,) = mechanism.answer(found, rng)
+        off.append(answer - (values[present].mean() if kind == "mean" else values[present].var()))
+        stated.append(error.total)
+    assert sqrt(np.mean(np.square(off))) <= 1.15 * np.median(stated)
+    assert np.median(stated) <= 4 * mechanism.error.total

@@ -7,14 +7,14 @@ steps per person until `error` turns it into the units of the answer.
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from math import gcd, hypot, sqrt
+from math import hypot, sqrt
 from typing import Any, TypeVar
 
 import numpy as np
 
 from discretion.errors import InvalidDeclaration
 from discretion.mechanisms.belief import Belief
-from discretion.mechanisms.linear import Linear, is_affine, parts
+from discretion.mechanisms.linear import Linear, is_affine, parts, unit_of
 from discretion.noise import Floats
 from discretion.preference import MICRO, Integers, Specification
 from discretion.release import Error
@@ -210,7 +210,7 @@ def _affine_error(
     divisor: Fraction,
     offset: Fraction,
 ) -> Error:
-    unit = gcd(*map(int, weights)) or MICRO
+    unit = unit_of(weights)
     scale = float(parts(aggregate)[0].scale) * MICRO / unit
     return total_error(
         aggregate,

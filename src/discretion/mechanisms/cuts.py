@@ -13,7 +13,7 @@ from discretion.errors import InvalidDeclaration
 from discretion.noise import Floats
 from discretion.preference import MICRO, Integers
 
-FEW = 2_000  # levels that a dynamic program over all pairs of them handles at once
+FEW = 1_000  # levels that a dynamic program over all pairs of them handles at once
 GRID = 1.01  # ratio of the geometric grid that more levels are rounded down to, for precision cuts
 
 
@@ -113,7 +113,7 @@ def precision_cuts(levels: Integers, heads: Integers, groups: int, variance: flo
     """For every number of groups up to `groups`, the cuts of greatest summed precision Σ 1/v_i, at most that many.
 
     v_i = S²/n_i + 2/(n_i ε_i)², the variance of a group's mean: S² (`variance`) of the values, noise for one ε. It is
-    not Monge in either direction, so this is the full dynamic program; more than 2,000 levels are first rounded down
+    not Monge in either direction, so this is the full dynamic program; more than 1,000 levels are first rounded down
     to a geometric grid, which keeps at least 1/1.01² of the precision.
     """
     _check(levels, heads, groups)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from math import gcd
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -77,6 +76,11 @@ def _rates(aggregate: Aggregate) -> tuple[Fraction, Fraction]:
     return alpha / most, (1 - alpha if is_mean else 1 - 2 * alpha) / most
 
 
+def unit_of(weights: Integers) -> int:
+    """The greatest common divisor of the weights; one ε if all are 0."""
+    return int(np.gcd.reduce(weights)) or MICRO
+
+
 def refuse_scale(aggregate: Aggregate, unit: int) -> None:
     """Refuse while planning, before anybody is charged, what the exact sampler could not draw."""
     widest = max(part.scale for part in parts(aggregate)) * MICRO / unit
@@ -135,7 +139,12 @@ class Linear:
     @property
     def unit(self) -> int:
         """The largest whole number of micro-ε that divides every weight: totals and noise are counted in it."""
-        return gcd(*self.weights) or MICRO
+        return unit_of(np.array(self.weights))
+
+    @property
+    def full_weight(self) -> float:
+        """The weight of everybody in the register, in micro-ε."""
+        return float(self.specification.heads @ np.array(self.weights))
 
     @property
     def scales(self) -> tuple[Fraction, ...]:
@@ -164,9 +173,8 @@ class Linear:
     def _ratio_errors(self, weight: Floats) -> tuple[Error, ...]:
         if self.aggregate.size_is_public or self.error_at is None:
             return (self.error,) * self.aggregate.groups
-        full = float(self.specification.heads @ np.array(self.weights))
         surely = weight - 3 * float(self.scales[-1]) * self.unit  # less with a probability of 2.5%
-        return tuple(self.error_at(max(part, 0.0)) for part in (surely / max(full, 1.0)).tolist())
+        return tuple(self.error_at(max(part, 0.0)) for part in (surely / max(self.full_weight, 1.0)).tolist())
 
     def _total(self, noisy: Any) -> Floats:
         """Noisy weighted total -> the answer, exactly until the last rounding."""
@@ -183,7 +191,7 @@ class Linear:
         width, step = aggregate.upper - aggregate.lower, float(aggregate.step)
         middle = float(aggregate.value(Fraction(aggregate.lower + aggregate.upper, 2)))
         if aggregate.size_is_public:
-            weight = np.array([float(self.specification.heads @ np.array(self.weights))])
+            weight = np.array([self.full_weight])
         else:  # a denominator below its own noise says nothing
             weight = np.maximum(noisy[-1], float(self.scales[-1]) * self.unit)
         mean = np.clip(noisy[0] / weight, -width, width) / 2  # steps from the middle

@@ -192,7 +192,8 @@ def _combined(
 
 def _stratified(member: Floats, noises: Floats) -> Floats:
     """Least variance among all combinations that count everybody who pays exactly once."""
-    pattern = np.unique(member[member.any(axis=1)], axis=0)  # cohorts that are always together are one equation
+    codes, first = np.unique(member @ 2.0 ** np.arange(member.shape[1]), return_index=True)
+    pattern = member[first[codes > 0]]  # cohorts that are always together are one equation
     precise = pattern.T / np.maximum(noises, 1e-300)[:, None]
     return np.asarray(precise @ np.linalg.pinv(pattern @ precise) @ np.ones(len(pattern)))
 

@@ -48,6 +48,11 @@ class Sample(Linear):
         inclusion = tuple(noise.inclusion_threshold(level, self.threshold) for level in self.specification.epsilons)
         return Measure(aggregate=self.aggregate, inclusion=inclusion)
 
+    @property
+    def full_weight(self) -> float:
+        """What is expected to be kept of everybody."""
+        return self.threshold * float(self.specification.heads @ rates(self.specification, self.threshold))
+
 
 def propose(
     aggregate: Aggregate,
