@@ -25,7 +25,7 @@ answer plot
 connection
 learn social
 papers
-render
+render option
 demo
 cli
 """.split("\n")

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from typer.core import TyperGroup
 
-from discretion import render
+from discretion import option, render
 from discretion.attack import attack_idp, draw
 from discretion.audit import audit_ledger
 from discretion.connection import Connection, connect
@@ -104,8 +104,9 @@ def register(
 
     Example: discretion register people people.csv --person id --epsilon privacy --level strict=0.1 --level open=1
     """
+    choices = option.choices(level, menu, default)
     with _opened(ledger, create=True) as db, _working("Enrolling people"):
-        people = db.register(name, source, person=person, epsilon=epsilon, **_choices(level, menu, default))
+        people = db.register(name, source, person=person, epsilon=epsilon, **choices)
     _print(json, render.to_json(people), render.balance_sheets(people))
 
 
@@ -136,22 +137,21 @@ def protect(
 
     Example: discretion protect visits visits.parquet --person patient_id --register people --rows-per-person 10
     """
-    quotas = {analyst: _number(share) for analyst, share in _pairs(quota, "ANALYST=SHARE").items()}
+    quotas = {analyst: option.number(share) for analyst, share in option.pairs(quota, "ANALYST=SHARE").items()}
+    declared = {
+        "person": person,
+        "epsilon": epsilon,
+        "register": register,
+        "bounds": {column: option.interval(text) for column, text in option.pairs(bounds, "COLUMN=LOW:HIGH").items()},
+        "grid": {column: option.number(step) for column, step in option.pairs(grid, "COLUMN=STEP").items()},
+        "keys": {column: text.split(",") for column, text in option.pairs(keys, "COLUMN=A,B,...").items()},
+        "rows_per_person": rows_per_person,
+        "required": required,
+        "policy": Policy(largest_share=largest_share, quotas=quotas),
+        **option.choices(level, menu, default),
+    }
     with _opened(ledger, create=True) as db, _working("Reading preferences"):
-        table = db.protect(
-            name,
-            source,
-            person=person,
-            epsilon=epsilon,
-            register=register,
-            bounds={column: _range(text) for column, text in _pairs(bounds, "COLUMN=LOW:HIGH").items()},
-            grid={column: _number(step) for column, step in _pairs(grid, "COLUMN=STEP").items()},
-            keys={column: text.split(",") for column, text in _pairs(keys, "COLUMN=A,B,...").items()},
-            rows_per_person=rows_per_person,
-            required=required,
-            policy=Policy(largest_share=largest_share, quotas=quotas),
-            **_choices(level, menu, default),
-        )
+        table = db.protect(name, source, **declared)
         balance = db.balance(table.register)
     _print(json, render.to_json(table), [*render.table_sheets(table), *render.balance_sheets(balance)])
 
@@ -194,8 +194,8 @@ def query(
             sql,
             share=share,
             mechanism=mechanism,
-            assume=_assumed(assume),
-            expect=_range(expect) if expect else None,
+            assume=option.assumption(assume),
+            expect=option.interval(expect) if expect else None,
             with_interval=with_interval,
             partial=partial,
         )
@@ -223,8 +223,8 @@ def explain(
             sql,
             share=share,
             mechanism=mechanism,
-            assume=_assumed(assume),
-            expect=_range(expect) if expect else None,
+            assume=option.assumption(assume),
+            expect=option.interval(expect) if expect else None,
             with_interval=with_interval,
             partial=partial,
         )
@@ -361,6 +361,8 @@ def reproduce(
 
 @contextmanager
 def _opened(ledger: str, *, create: bool = False, analyst: str = "") -> Iterator[Connection]:
+    if create and "://" not in ledger and not Path(ledger).exists():
+        typer.echo(f"New ledger {ledger}.", err=True)
     with connect(ledger, create=create, analyst=analyst) as db:
         yield db
 
@@ -369,7 +371,8 @@ def _opened(ledger: str, *, create: bool = False, analyst: str = "") -> Iterator
 def _working(text: str) -> Iterator[None]:
     """A spinner with the time, for people who look at a terminal."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         progress.add_task(text, total=None)
         yield
 
@@ -383,41 +386,6 @@ def _print(json: bool, text: str, sheets: Sequence[Sheet]) -> None:
 
 def _told(text: str) -> Sheet:
     return Sheet(title=text)
-
-
-def _choices(level: Sequence[str], menu: str, default: str) -> dict[str, Any]:
-    """How preferences are read: named levels, a menu, a default."""
-    levels = {name: _number(epsilon) for name, epsilon in _pairs(level, "NAME=EPSILON").items()}
-    chosen = (default if default in levels else _number(default)) if default else None
-    return {"levels": levels, "menu": tuple(map(_number, menu.split(","))) if menu else (), "default": chosen}
-
-
-def _pairs(texts: Sequence[str], form: str) -> dict[str, str]:
-    found = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        if not (name and value):
-            raise typer.BadParameter(f"expected {form}, got {text!r}.")
-        found[name] = value
-    return found
-
-
-def _range(text: str) -> tuple[float, float]:
-    low, colon, high = text.partition(":")
-    if not colon:
-        raise typer.BadParameter(f"expected LOW:HIGH, got {text!r}.")
-    return _number(low), _number(high)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(f"expected a number, got {text!r}.") from None
-
-
-def _assumed(text: str) -> Any:
-    return text if text == "independent" else _number(text) if text else None
 
 
 def _user() -> str:
