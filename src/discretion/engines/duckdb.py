@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from glob import glob
 from os import stat
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import duckdb
@@ -58,7 +58,7 @@ class DuckDB:
         self._found: dict[tuple[str, str], Found] = {}  # fingerprint, person column -> what was found
         self._types: dict[str, dict[str, str]] = {}  # fingerprint -> schema
         self._opened: dict[tuple[Any, ...], duckdb.DuckDBPyConnection] = {}  # sources as they are now -> connection
-        self._lock = Lock()
+        self._lock = RLock()  # opening a CSV asks for its schema, which opens it too
 
     def attach(self, name: str, table: Any) -> str:
         """Take an Arrow, pandas or Polars object as a source; returns its name in the engine's words."""
@@ -251,8 +251,7 @@ def _histogram(part: pa.Table, column: Column, measure: Measure, shape: tuple[in
 def _spread(part: pa.Table, name: str, shape: tuple[int, int]) -> Any:
     """A column of whole numbers of any size as (group, cohort), 0 where there is no row."""
     spread = np.zeros(shape, dtype=object)
-    for group, cohort, number in zip(*(part[c].to_pylist() for c in ("g", "c", name)), strict=True):
-        spread[group, cohort] += int(number or 0)
+    spread[part["g"].to_numpy(), part["c"].to_numpy()] = [int(number or 0) for number in part[name].to_pylist()]
     return spread
 
 
