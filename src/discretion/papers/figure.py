@@ -88,7 +88,7 @@ class Claim:
 class Axes:
     """How a figure is drawn."""
 
-    x: str  # the label; one for each panel where they differ, separated by |
+    x: str  # the labels; one for each panel where they differ, separated by |
     y: str
     log_x: bool = False  # where the numbers span more than a factor 50
     log_y: bool = False

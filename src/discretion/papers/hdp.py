@@ -20,6 +20,7 @@ from discretion.papers.networks import (
     people,
     point,
     recalls,
+    repeats,
 )
 from discretion.social.weight import slices
 
@@ -50,14 +51,14 @@ def _baseline(effort: Effort, name: str, run: int) -> tuple[float, float]:
 def by_lowest(effort: Effort) -> Iterator[list[Point]]:
     """Figure 1: recall against the smallest weight, averaged over slices."""
     for name in networks(effort):
-        plain = [_baseline(effort, name, run) for run in range(effort.runs)]
+        plain = [_baseline(effort, name, run) for run in repeats(effort, name)]
         for lowest in LOWEST:
             points = []
             rules: list[tuple[str, Rule]] = [(HDP, "paper"), (OURS, "min")]
             for curve, rule in rules:
                 rows = [
                     [_sliced(effort, name, lowest, count, run, rule)[0] for count in _slices(effort)]
-                    for run in range(effort.runs)
+                    for run in repeats(effort, name)
                 ]
                 points.append(point(curve, lowest, np.mean(rows, axis=1), name))
             points.append(point(BASELINE, lowest, [found for found, _ in plain], name))
@@ -73,7 +74,7 @@ def by_slices(effort: Effort) -> Iterator[list[Point]]:
                 point(
                     f"{curve}, u = {lowest:g}",
                     count,
-                    [_sliced(effort, name, lowest, count, run, rule)[0] for run in range(effort.runs)],
+                    [_sliced(effort, name, lowest, count, run, rule)[0] for run in repeats(effort, name)],
                     name,
                 )
                 for curve, rule in ((HDP, "paper"), (OURS, "min"))

@@ -236,7 +236,7 @@ FIGURES = (
             ),
             Claim(text="γ = 3 performs best", check=_three_is_best),
         ),
-        axes=Axes(x="noise|γ|γ", y="density, half-width, mean size", log_y=True, columns=3, better=""),
+        axes=Axes(x="noise|γ|γ", y="density|95% half-width|mean absolute noise", log_y=True, columns=3, better=""),
         data="none: a property of the noise",
         runs=0,
         quick=0,

@@ -36,13 +36,14 @@ def examples(effort: Effort) -> Iterator[list[Point]]:
             }
             for curve, size in sizes.items():
                 found.setdefault(curve, []).append(size)
-        yield [mean_point(curve, upper, errors, "") for curve, errors in found.items()]
+        yield [mean_point(curve, upper, errors, NOISE) for curve, errors in found.items()]
     yield _binary()
     yield _attack(effort)
 
 
-LISTS = {"12 zeros, 9 ones": (12, 9), "11 zeros, 10 ones": (11, 10), "9 zeros, 90 ones": (9, 90)}
-BINARY = "local sensitivity of the median of 0/1 lists"
+LISTS = {"0×12, 1×9": (12, 9), "0×11, 1×10": (11, 10), "0×9, 1×90": (9, 90)}
+BINARY = "median of 0/1 lists"
+NOISE = "maximum of 100 values of U[0, 1]"
 ATTACK = "secrets guessed right, total ε = .01"
 OBSERVED = "individual, Laplace"
 
@@ -76,8 +77,8 @@ def _attack(effort: Effort) -> list[Point]:
 def _grows(curve: str) -> Check:
     def check(points: Points) -> Finding:
         return compare(
-            10 * points.y(curve, 1.0),
-            points.y(curve, 1_000.0),
+            10 * points.y(curve, 1.0, NOISE),
+            points.y(curve, 1_000.0, NOISE),
             "ten times its noise at 1 is {:.3g}, at 1,000 it is {:.3g}",
         )
 
@@ -86,14 +87,14 @@ def _grows(curve: str) -> Check:
 
 def _stays(curve: str) -> Check:
     def check(points: Points) -> Finding:
-        values = points.curve(curve)
+        values = points.curve(curve, NOISE)
         return Finding(holds=max(values) < 1.001 * min(values), number=f"{min(values):.4f} to {max(values):.4f}")
 
     return check
 
 
 def _no_masking(points: Points) -> Finding:
-    local = points.y("local sensitivity", "9 zeros, 90 ones", BINARY)
+    local = points.y("local sensitivity", "0×9, 1×90", BINARY)
     return Finding(holds=local == 0, number=f"local sensitivity {local:g}: the exact answer")
 
 
@@ -128,7 +129,13 @@ FIGURES = (
             Claim(text="with 90 ones of 99 iDP needs no masking", check=_no_masking),
             Claim(text="iDP preserves the strict guarantees that DP gives to individuals", check=_still_private),
         ),
-        axes=Axes(x="declared upper bound||", y="mean absolute noise, or share", log_x=True, log_y=True, columns=3),
+        axes=Axes(
+            x="declared upper bound|list|attack",
+            y="mean absolute noise at ε = 1|local sensitivity|share of 101 secret bits",
+            log_x=True,
+            log_y=True,
+            columns=3,
+        ),
         data="100 values of U[0, 1]; 0/1 lists",
         runs=100,
         quick=10,

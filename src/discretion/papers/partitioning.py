@@ -323,7 +323,7 @@ FIGURES = (
             Claim(text="the same with a minimum group size", check=_within(FLOOR)),
             Claim(text="further rounds make counts notably better (10%)", check=_later_rounds),
         ),
-        axes=Axes(x="rounds T", y="share of Σ ε² left, or error / n", log_y=True, columns=3),
+        axes=Axes(x="rounds T", y="Σ leftover² / Σ ε²|error / n|Σ leftover² / Σ ε²", log_y=True, columns=3),
         data="budgets spread evenly over the range, in 10,000 levels",
         runs=0,
         quick=0,

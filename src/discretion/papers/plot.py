@@ -6,6 +6,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import MaxNLocator
 
 from discretion.papers.figure import Outcome, Point
 
@@ -61,7 +62,7 @@ def _canvas(outcome: Outcome) -> Canvas:
 
 def _legend_columns(names: list[str], width: float) -> int:
     longest = max((len(name) for name in names), default=1)
-    return max(1, min(len(names), int(width * 17 / (longest + 6))))
+    return max(1, min(len(names), int(width / (0.075 * longest + 0.55))))  # inches of a letter, and of a handle
 
 
 def _looks(outcome: Outcome) -> dict[str, dict[str, Any]]:
@@ -106,10 +107,14 @@ def _bars(place: Any, points: list[Point], looks: dict[str, dict[str, Any]]) -> 
 
 def _label(place: Any, outcome: Outcome, panel: str, points: list[Point]) -> None:
     axes = outcome.figure.axes
-    labels = axes.x.split("|")
-    place.set_xlabel(labels[outcome.points.panels.index(panel) % len(labels)])
-    place.set_ylabel(axes.y)
-    place.set_title(panel, fontsize=10)
+    number = outcome.points.panels.index(panel)
+    x_labels, y_labels = axes.x.split("|"), axes.y.split("|")
+    place.set_xlabel(x_labels[number % len(x_labels)])
+    place.set_ylabel(y_labels[number % len(y_labels)])
+    if len(outcome.points.panels) > 1:
+        place.set_title(panel, fontsize=10)
+    if all(isinstance(p.x, int) for p in points):
+        place.xaxis.set_major_locator(MaxNLocator(integer=True))
     if axes.log_x and _spans([p.x for p in points]):
         place.set_xscale("log")
     if axes.log_y and _spans([p.y for p in points]):
