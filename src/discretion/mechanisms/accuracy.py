@@ -79,12 +79,12 @@ def bias(share: Floats, heads: Integers, means: Means, offset: float) -> float:
 
     With μ_c = μ + δ_c, |δ_c| ≤ spread/2, the two terms separate; the first is convex in μ, so an end attains it.
     """
-    missing = float(heads @ (share - 1))
+    missing = over(heads, share - 1)
     if abs(missing) < 1e-9 * int(heads.sum()):  # weights rescaled to add up to everybody, but for rounding
         missing = 0.0
     ends = (means.low + means.spread / 2, means.high - means.spread / 2)
     common = max(abs(missing * ends[0] + offset), abs(missing * ends[1] + offset))
-    return common + means.spread / 2 * float(heads @ np.abs(share - 1))
+    return common + means.spread / 2 * over(heads, np.abs(share - 1))
 
 
 def assignment(share: Floats, heads: Integers, means: Means) -> float:
@@ -92,8 +92,13 @@ def assignment(share: Floats, heads: Integers, means: Means) -> float:
     people, left = int(heads.sum()), share - 1
     if people < 2 or not means.at_random:
         return 0.0
-    squared, total = float(heads @ left**2), float(heads @ left)
+    squared, total = over(heads, left**2), over(heads, left)
     return max(0.0, squared - total**2 / people) * people / (people - 1)
+
+
+def over(heads: Integers, values: Floats) -> float:
+    """Σ over people of a value by cohort. (A matrix product would wake threads, which takes longer.)"""
+    return float((heads * values).sum())
 
 
 def laplace_variance(scale: float) -> float:
@@ -156,9 +161,9 @@ def ratio_error(
     part = 1 / aggregate.groups if part is None else part
     if part <= 0:  # not told apart from nobody: the answer may be anything
         return Error(bias=within[1] - within[0], noise=0.0, assumption=str(belief), limits=within)
-    total = max(1.0, float(heads @ weights))
+    total = max(1.0, over(heads, weights))
     share = np.asarray(weights * (people / total), dtype=np.float64)
-    moved = float(heads @ np.abs(share - 1)) / people / 2  # τ
+    moved = over(heads, np.abs(share - 1)) / people / 2  # τ
     scatter = (assignment(share, heads, means) / people**2 + coins) / part
     noises = [sqrt(2) * float(one.scale) * MICRO / (total * part) for one in parts(aggregate)]
     middle = (aggregate.lower + aggregate.upper) / 2

@@ -7,7 +7,7 @@ can costs exactly that weight. What is released are the noisy totals; everything
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -136,7 +136,7 @@ class Linear:
     def measure(self) -> Measure:
         return Measure(aggregate=self.aggregate)
 
-    @property
+    @cached_property
     def unit(self) -> int:
         """The largest whole number of micro-ε that divides every weight: totals and noise are counted in it."""
         return unit_of(np.array(self.weights))
@@ -153,7 +153,7 @@ class Linear:
 
     def centres(self, statistics: Statistics) -> tuple[Any, ...]:
         """The weighted totals before the noise, one array of whole numbers a part. Private."""
-        weights = np.array([weight // self.unit for weight in self.weights], dtype=np.int64)
+        weights = np.array(self.weights, dtype=np.int64) // self.unit
         return tuple(weigh(tally(part.quantity, statistics, self.aggregate), weights) for part in parts(self.aggregate))
 
     def release(self, statistics: Statistics, rng: Rng) -> Floats:

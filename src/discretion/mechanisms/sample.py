@@ -10,7 +10,7 @@ import numpy as np
 from discretion import noise
 from discretion.guarantee import Guarantee
 from discretion.mechanisms import rank
-from discretion.mechanisms.accuracy import Means, laplace_variance, ratio_errors, total_error
+from discretion.mechanisms.accuracy import Means, laplace_variance, over, ratio_errors, total_error
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import Level, best_level
 from discretion.mechanisms.linear import Linear, is_affine, parts
@@ -51,7 +51,7 @@ class Sample(Linear):
     @property
     def full_weight(self) -> float:
         """What is expected to be kept of everybody."""
-        return self.threshold * float(self.specification.heads @ rates(self.specification, self.threshold))
+        return self.threshold * over(self.specification.heads, rates(self.specification, self.threshold))
 
 
 def propose(
@@ -83,11 +83,11 @@ def _tuned(inner: Aggregate, specification: Specification, belief: Belief, t: in
         "weights": (t,) * len(specification.epsilons),  # everybody kept weighs the same
         "threshold": t,
     }
-    coins = float(specification.heads @ (kept * (1 - kept)))  # Σ π(1 − π): coins that fall either way
+    coins = over(specification.heads, kept * (1 - kept))  # Σ π(1 − π): coins that fall either way
     if not is_affine(inner):
-        variance = coins / float(specification.heads @ kept) ** 2
+        variance = coins / over(specification.heads, kept) ** 2
         return Sample(**shape, **ratio_errors(inner, specification, belief, t * kept, variance))
-    mean_rate = float(specification.heads @ kept) / specification.size if rescale else 1.0
+    mean_rate = over(specification.heads, kept) / specification.size if rescale else 1.0
     drawn = laplace_variance(float(parts(inner)[0].scale) * MICRO / t)
     drawn += Means.believed(inner, belief).square * coins
     error = total_error(inner, specification, belief, kept / mean_rate, variance=drawn / mean_rate**2)
