@@ -102,6 +102,15 @@ def test_sides_beyond_the_data_are_the_bounds():
     assert (0.0, 10.0) == few.interval()
 
 
+@pytest.mark.parametrize(("ask", "place"), [(dn.min, 0), (dn.max, 1)])
+def test_the_interval_of_an_extreme_ends_at_the_bound(ask, place):
+    release = ask(
+        INCOME, epsilon=EPSILON, bounds=BOUNDS, assume="independent", with_interval=True, rng=noise.simulation(12)
+    )
+    assert BOUNDS[place] == release.interval()[place]
+    assert release.interval()[0] <= (INCOME.min(), INCOME.max())[place] <= release.interval()[1]
+
+
 def test_an_interval_needs_a_quantile_that_knows_its_error():
     with pytest.raises(InvalidDeclaration, match="not for a mean"):
         dn.mean(INCOME, epsilon=EPSILON, bounds=BOUNDS, with_interval=True)

@@ -26,15 +26,16 @@ def sides(
     """The quantiles to ask for below and above; `specification` is what one of them may spend."""
     middle = aggregate.rank or Fraction(0)
 
-    def away(rank: Fraction, direction: int) -> Fraction:
-        while 0 < rank < 1 or rank == middle:
-            reached = middle + direction * _reach(replace(aggregate, rank=rank), specification, belief, mechanism)
-            if direction * (rank - reached) >= 0:
-                break
-            rank = min(max(reached, Fraction(0)), Fraction(1))
-        return rank
+    def away(direction: int) -> Fraction:
+        rank = middle
+        while True:  # the error depends on the rank; every round moves on by a thousandth at least, and 0 and 1 end it
+            reach = _reach(replace(aggregate, rank=rank), specification, belief, mechanism)
+            further = min(max(middle + direction * reach, Fraction(0)), Fraction(1))
+            if direction * (further - rank) <= 0:
+                return rank
+            rank = further
 
-    return replace(aggregate, rank=away(middle, -1)), replace(aggregate, rank=away(middle, 1))
+    return replace(aggregate, rank=away(-1)), replace(aggregate, rank=away(1))
 
 
 def _reach(aggregate: Aggregate, specification: Specification, belief: Belief, mechanism: str) -> Fraction:
