@@ -193,7 +193,7 @@ def test_the_demo_tells_the_whole_story_twice(folder):
     for _ in range(2):
         outcome = run("demo --output clinic")
         assert 0 == outcome.exit_code, outcome.output
-    for text in ("operations", "pressure", "rank ±", "Refused", "chosen", "remaining", "Receipt", "accuracy.png"):
+    for text in ("operated", "pressure", "rank ±", "Refused", "chosen", "remaining", "Receipt", "accuracy.png"):
         assert text in outcome.output, text
     assert (folder / "clinic" / "accuracy.png").stat().st_size > 10_000
 

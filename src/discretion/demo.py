@@ -21,6 +21,7 @@ from discretion.plot import draw_accuracy
 LEVELS = {"strict": 0.1, "medium": 0.5, "open": 1.0}
 REGIONS = ("North", "East", "South", "West")
 DEPARTMENTS = ("cardiology", "general", "paediatrics", "surgery")
+MENU = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5)  # free choices are rounded down to it
 
 
 def invent_clinic(folder: Path, *, people: int = 20_000, seed: int = 2015) -> None:
@@ -70,16 +71,19 @@ class Step:
 
 QUESTIONS = (
     Step(
-        sql="SELECT COUNT(*) AS operations FROM visits WHERE department = 'surgery'",
-        why="A count over visits: a person has several, five of them count.",
+        sql="SELECT COUNT(DISTINCT patient_id) AS operated FROM visits WHERE department = 'surgery'",
+        why="A count of people, over a table with several visits each",
     ),
     Step(
         sql="SELECT region, AVG(systolic) AS pressure FROM patients GROUP BY region",
-        options={"assume": "independent"},
-        why="An average by region, more accurate if preferences have nothing to do with blood pressure.",
+        options={"share": 0.2, "assume": "independent"},
+        why="An average by region, with an assumption that sharpens it",
     ),
-    Step(sql="SELECT MEDIAN(age) AS age FROM patients WHERE smoker", why="A median; its error is in ranks."),
-    Step(sql="SELECT patient_id, systolic FROM patients WHERE age > 90", why="Rows of people: refused, and why."),
+    Step(sql="SELECT MEDIAN(age) AS age FROM patients WHERE smoker", why="A median; its error is in ranks"),
+    Step(
+        sql="SELECT patient_id, systolic FROM patients WHERE age > 90",
+        why="Rows of people are refused, with the reason",
+    ),
 )
 
 
@@ -106,8 +110,9 @@ def demonstrate(folder: Path, console: Console) -> None:
 def _protect(db: Connection, folder: Path, console: Console) -> None:
     _chapter(
         console,
-        "A clinic with 20,000 patients; each chose how much privacy they want",
-        "discretion protect patients patients.parquet --person patient_id --epsilon privacy --level strict=0.1 ...",
+        "A clinic with 20,000 patients, each of whom chose a level of privacy",
+        "discretion protect patients patients.parquet --person patient_id --epsilon privacy --level strict=0.1 ...\n"
+        "$ discretion protect visits visits.parquet --person patient_id --register patients --rows-per-person 5 ...",
     )
     patients = db.protect(
         "patients",
@@ -115,7 +120,8 @@ def _protect(db: Connection, folder: Path, console: Console) -> None:
         person="patient_id",
         epsilon="privacy",
         levels=LEVELS,
-        bounds={"age": (0, 120), "systolic": (60, 240)},
+        menu=MENU,
+        bounds={"age": (0, 120), "systolic": (80, 200)},
         keys={"region": REGIONS},
     )
     visits = db.protect(
@@ -135,12 +141,12 @@ def _ask(db: Connection, number: int, step: Step, console: Console) -> None:
     try:
         render.show(render.release_sheets(db.sql(step.sql, **step.options)), console)
     except QueryRefused as refusal:
-        console.print(Text(f"Refused. {refusal}", style="red"), "")
+        console.print(Text(f"Refused. {refusal}\n", style="red"))
 
 
 def _chapter(console: Console, title: str, command: str) -> None:
     console.rule(Text(title, style="bold"), align="left", style="dim")
-    console.print(Text(f"$ {command}", style="green"), "")
+    console.print(Text(f"$ {command}\n", style="green"))
 
 
 def _draw(folder: Path) -> str:

@@ -57,7 +57,7 @@ def draw_accuracy(path: Path, *, smoker: Any, pressure: Any, epsilon: Floats) ->
     axes[0].set_ylabel("root mean squared error, measured")
     axes[0].legend(frameon=False)
     people = f"{len(epsilon):,} people, preferences assumed unrelated to values, {REPETITIONS} runs each"
-    figure.suptitle(f"One promise to everybody, kept by different mechanisms ({people})")
+    figure.suptitle(f"One promise to everybody, kept by different mechanisms ({people})", fontsize=11)
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
 

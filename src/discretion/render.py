@@ -48,7 +48,7 @@ def _rich(sheet: Sheet) -> Group:
     table = RichTable(box=SIMPLE_HEAD, header_style="bold cyan", pad_edge=False, show_edge=False)
     for name in sheet.columns:
         right = name in sheet.numbers
-        table.add_column(name, justify="right" if right else "left", no_wrap=right, overflow="fold")
+        table.add_column(Text(name), justify="right" if right else "left", no_wrap=right, overflow="fold")
     for row in sheet.rows:
         table.add_row(*map(Text, row))
     notes = [Text(note, style="dim") for note in sheet.notes]
@@ -205,8 +205,8 @@ def receipt_sheets(receipt: Receipt) -> list[Sheet]:
     uses = [*receipt.releases, *receipt.individual]
     used = Sheet(
         title="Answers that could have used your data",
-        columns=("when", "question", "ε", "what it promised you"),
-        rows=tuple((_when(use.time), use.question, f"{use.epsilon:g}", use.promise) for use in uses),
+        columns=("when", "ε", "question, and what its answer promised you"),
+        rows=tuple((_when(use.time), f"{use.epsilon:g}", f"{use.question}\n{use.promise}") for use in uses),
         numbers=frozenset({"ε"}),
     )
     return [head, chosen, used]
@@ -280,14 +280,14 @@ def table_sheets(table: Table) -> list[Sheet]:
     rows = [(column, kind, _role(table, column), _use(table, column)) for column, kind in table.columns.items()]
     k = table.rows_per_person
     protects = (
-        f"Protected: the values of {table.person!r}'s rows. Public: who is in the table, and what they chose."
+        "Protected: everybody's values. Public: who is in the table."
         if table.protects == "value"
         else "Protected: whether somebody is in the table at all, and everything about them in it."
     )
     limit = (
         f"At most {k} row{'s' if k > 1 else ''} of a person count{'' if k > 1 else 's'}; others are left out at random."
     )
-    public = "All of the above, every level of preference and how many people chose it are public."
+    public = "Public: all of the above, and how many people chose which level of privacy."
     title = f"Table {table.name!r}, paid for by register {table.register!r}"
     return [
         Sheet(
@@ -352,7 +352,9 @@ def _shortened(rows: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
 def _size(amount: float, error: Error) -> str:
     if not isfinite(amount):
         return "no bound"
-    return f"{amount:.2%} of ranks" if error.unit == "rank" else f"{amount:,.3g}"
+    if error.unit == "rank":
+        return f"{amount:.2%} of ranks"
+    return f"{amount:,.0f}" if amount >= 100 else f"{amount:.3g}"
 
 
 def _epsilon(micro: int) -> str:
