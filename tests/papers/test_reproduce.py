@@ -39,8 +39,8 @@ def test_every_figure_yields_data_plot_and_verdict(tmp_path):
 
 def test_the_same_seed_writes_the_same_files(tmp_path):
     for folder in ("first", "second"):
-        assert 0 == command("idp-examples", "--runs", 2, "--seed", 4, "--out", tmp_path / folder).exit_code
-    for name in ("idp-examples.csv", "idp-examples.svg", "idp-examples.md"):
+        assert 0 == command("pdp-1b", "--runs", 2, "--seed", 4, "--out", tmp_path / folder).exit_code
+    for name in ("pdp-1b.csv", "pdp-1b.svg", "pdp-1b.md"):
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
 
 
@@ -120,7 +120,7 @@ def test_the_shared_data_is_recognised_where_it_is_there(name, kind):
 def test_a_page_is_filled_in_its_places_and_nowhere_else(tmp_path):
     page, figures = tmp_path / "page.md", tmp_path / "figures"
     page.write_text(
-        "before\n<!-- figure hdp-utility -->\nold\n<!-- end -->\nafter\n<!-- figure pdp-1a -->\nkept\n<!-- end -->\n"
+        "before\n<!-- figure hdp-utility -->\nstale\n<!-- end -->\nafter\n<!-- figure pdp-1a -->\nkept\n<!-- end -->\n"
     )
     reproduce(FIGURES["hdp-utility"], Effort(runs=0)).write(figures)
     fill(page, figures)
@@ -128,7 +128,7 @@ def test_a_page_is_filled_in_its_places_and_nowhere_else(tmp_path):
     assert text.startswith("before\n<!-- figure hdp-utility -->\n### HDP Theorem 3")
     assert "![hdp-utility](figures/hdp-utility.svg)\n<!-- end -->\nafter\n" in text
     assert "kept" in text
-    assert "old" not in text
+    assert "stale" not in text
     assert (0, 3) == count(text)
     reproduce(FIGURES["idp-table1"], Effort(runs=0)).write(figures)
     with pytest.raises(InvalidDeclaration, match="idp-table1"):
