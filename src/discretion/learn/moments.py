@@ -21,6 +21,7 @@ from discretion.preference import MICRO, Integers
 Domain = Literal["cube", "ball"]
 FINEST = 2**15  # steps from 0 to 1: more would be lost in the noise
 EXACT = 2**53  # below it doubles add and multiply whole numbers exactly, in any order
+DIGIT = 2**10  # weights are taken apart into digits of this base
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,14 +123,8 @@ class Whole:
         """(coefficient + 1, coefficient + 1) Σ w z zᵀ, z = (x, y), in Python integers, before the noise. Private."""
         z = on_grid(self.domain, x, self.steps)
         z = np.hstack([z, np.rint(np.clip(y, -1, 1) * self.steps)[:, None]])
-        weight = np.array([w // self.unit for w in self.weights], dtype=np.int64)[cohort] * parts
-        order = np.argsort(weight, kind="stable")
-        levels, starts = np.unique(weight[order], return_index=True)
-        total = np.zeros((self.size + 1, self.size + 1), dtype=object)
-        for level, rows in zip(levels.tolist(), np.split(order, starts)[1:], strict=True):
-            if level:
-                total = total + level * _gram(z[rows], self.steps)
-        return total
+        weight = np.array(self.weights, dtype=np.int64) // self.unit
+        return _gram(z, weight[cohort] * parts, self.steps)
 
     def release(self, x: Floats, y: Floats, cohort: Integers, parts: Integers, rng: Rng) -> Moments:
         """The noisy moments of rows in the domain; `parts` of `shares` belong to each row."""
@@ -209,11 +204,17 @@ def spectral(moments: Moments) -> tuple[Floats, Floats]:
     return inverse @ moments.cross, inverse
 
 
-def _gram(z: Floats, steps: int) -> Any:
-    """zᵀz in Python integers: doubles are exact while no sum reaches 2^53."""
-    chunk = EXACT // steps**2
-    parts = (z[start : start + chunk] for start in range(0, len(z), chunk))
-    return sum((part.T @ part).astype(np.int64).astype(object) for part in parts)
+def _gram(z: Floats, weight: Integers, steps: int) -> Any:
+    """Σ weight z zᵀ in Python integers. Doubles are exact while no sum reaches 2^53: so weights go digit by digit."""
+    total = np.zeros((z.shape[1], z.shape[1]), dtype=object)
+    chunk = EXACT // (steps**2 * DIGIT)
+    for start in range(0, len(z), chunk):
+        rows, left, place = z[start : start + chunk], weight[start : start + chunk], 1
+        while left.any():
+            digit = (rows * (left % DIGIT)[:, None]).T @ rows
+            total = total + place * digit.astype(np.int64).astype(object)
+            left, place = left // DIGIT, place * DIGIT
+    return total
 
 
 def _symmetric(rows: Integers, columns: Integers, upper: Floats, size: int) -> Floats:
