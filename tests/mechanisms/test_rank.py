@@ -107,6 +107,15 @@ def test_medians_minima_and_maxima_cost_the_true_distance(rank, absence):
         assert expected == costs.tolist(), values
 
 
+@pytest.mark.parametrize("rank", ["0", "1/2", "2/3", "1"])
+def test_people_who_chose_zero_move_for_free(rank):
+    prices, states, rank = (0, 0, 200_000, 1_000_000), (0, 1, 2), Fraction(rank)
+    for values in product(states, repeat=4):
+        costs = quantile_costs(*counted(values, [Fraction(p, MICRO) for p in prices], 0, 2), rank)
+        expected = [distance(values, prices, states, lambda other, r=r: quantile(other, rank) == r) for r in range(3)]
+        assert expected == costs.tolist(), values
+
+
 @pytest.mark.parametrize("rank", ["1/4", "2/3", "9/10"])
 def test_any_quantile_of_a_table_of_public_size_costs_the_true_distance(rank):
     prices, states, rank = (100_000, 200_000, 200_000, 1_000_000), (0, 1, 2), Fraction(rank)
