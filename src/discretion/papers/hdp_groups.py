@@ -41,11 +41,11 @@ SHARE_LEAVING = 0.1  # of the people, in every run of Figures 3 to 5
 def _grouped(
     effort: Effort, name: str, shares: tuple[float, float], run: int, rule: Rule, per: str
 ) -> dict[str, float]:
-    """Mean recall of each group; groups are the same in every run, in which a tenth of the people leave."""
+    """Mean recall of each group, drawn anew in every run (the paper: once), in which a tenth of the people leave."""
     pragmatists, unconcerned = shares
     strict = round(1 - pragmatists - unconcerned, 10)
     mix = {UNCONCERNED: unconcerned, PRAGMATISTS: pragmatists, FUNDAMENTALISTS: strict}
-    profiles = people(name, effort.data, effort.seed).westin(mix, effort.generator("mix", name, shares), per=per)
+    profiles = people(name, effort.data, effort.seed).westin(mix, effort.generator("mix", name, shares, run), per=per)
     rng = effort.generator("leave", name, shares, run)
     stayed = without(profiles, SHARE_LEAVING, rng)
     found, _ = recalls(stayed, rule, rng)

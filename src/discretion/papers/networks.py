@@ -29,8 +29,8 @@ HOMOGENEOUS, SAME_PEOPLE = "true ε/2, fundamentalists dropped", "HDP, without t
 DATA = "planted communities of the published sizes (Survey 113 people, Digg 481, Delicious 504)"
 NOTE = (
     "Every number is the mean over ε = .1, .5, 1, 2, 3 a similarity, of which there are hundreds: it is no total. "
-    "Survey has four times the runs. HDP divides by exact norms, which its guarantee does not cover; the min rule ranks "
-    "by noisy scalar products with the smaller of both weights: the same ε and weights, less noise, a true guarantee."
+    "Survey has four times the runs. HDP divides by exact norms, which its guarantee does not cover; the min rule "
+    "ranks by noisy scalar products with the smaller of both weights: the same ε and weights, and a true guarantee."
 )
 
 

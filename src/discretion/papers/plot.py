@@ -110,7 +110,8 @@ def _label(place: Any, outcome: Outcome, panel: str, points: list[Point]) -> Non
     number = outcome.points.panels.index(panel)
     x_labels, y_labels = axes.x.split("|"), axes.y.split("|")
     place.set_xlabel(x_labels[number % len(x_labels)])
-    place.set_ylabel(y_labels[number % len(y_labels)])
+    if len(y_labels) > 1 or number % axes.columns == 0:
+        place.set_ylabel(y_labels[number % len(y_labels)])
     if len(outcome.points.panels) > 1:
         place.set_title(panel, fontsize=10)
     if all(isinstance(p.x, int) for p in points):
