@@ -164,6 +164,14 @@ def test_every_mechanism_answers_by_name(name):
     assert -5 * release.error.total < release.value - (AGES > 45).sum() < 5 * release.error.total
 
 
+def test_an_expectation_may_be_any_pair():
+    one, other = (
+        dn.count(AGES > 45, epsilon=EPSILON, expect=pair, rng=simulation(1))
+        for pair in [(0, 0.5), [0, np.float64(0.5)]]
+    )
+    assert one.error == other.error
+
+
 def test_options_follow_the_name():
     release = dn.count(AGES > 45, epsilon=EPSILON, mechanism="sample", threshold="mean")
     mean = round(EPSILON.mean() * 1e6)
@@ -198,6 +206,9 @@ def test_options_follow_the_name():
         (lambda: dn.count([True], epsilon=[1], assume=2), InvalidDeclaration, "assume"),
         (lambda: dn.count([True], epsilon=[1], expect=(1, 0)), InvalidDeclaration, "expect"),
         (lambda: dn.count([True], epsilon=[1], expect=(2, 3)), InvalidDeclaration, "overlap"),
+        (lambda: dn.count([True], epsilon=[1], expect=0.5), InvalidDeclaration, "expect"),
+        (lambda: dn.count([True], epsilon=[1], expect=(0, 1, 2)), InvalidDeclaration, "expect"),
+        (lambda: dn.count([True], epsilon=[1], expect=("a", "b")), InvalidDeclaration, "expect"),
         (lambda: dn.count([True], epsilon=[1], mechanism="magic"), InvalidDeclaration, "mechanism"),
         (lambda: dn.count([True], epsilon=[1], threshold=1), InvalidDeclaration, "need mechanism="),
         (lambda: dn.count([True], epsilon=[1], mechanism="threshold", threshold=2), Unsuitable, "leaves everybody out"),

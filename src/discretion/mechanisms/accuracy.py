@@ -6,7 +6,7 @@ steps per person until `error` turns it into the units of the answer.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from math import hypot, sqrt
 from typing import Any, TypeVar
 
@@ -36,31 +36,33 @@ class Means:
     square: float  # the most its mean square can be
     at_random: bool  # whether preferences are believed to fall on people (nearly) at random
 
-    @classmethod
-    def believed(cls, aggregate: Aggregate, belief: Belief) -> "Means":
-        least, most = aggregate.person_range if is_affine(aggregate) else (aggregate.lower, aggregate.upper)
-        low, high = float(least), float(most)
-        if belief.expect is not None:
-            steps = [(value - float(aggregate.origin)) / float(aggregate.step) for value in belief.expect]
-            low, high = max(low, steps[0]), min(high, steps[1])
-            if low > high:
-                raise InvalidDeclaration(
-                    f"expect must overlap the bounds, got {belief.expect[0]:g} to {belief.expect[1]:g}."
-                )
-        spread = high - low if belief.beta is None else min(belief.beta * (most - least), high - low)
-        peak = min(max((least + most) / 2, low), high)  # (m − least)(most − m) bounds the variance around a mean m
-        return cls(
-            low=low,
-            high=high,
-            spread=spread,
-            variance=(peak - least) * (most - peak),
-            square=max((least + most) * end - least * most for end in (low, high)),  # the chord above x²
-            at_random=belief.beta is not None,
-        )
-
     @property
     def middle(self) -> float:
         return (self.low + self.high) / 2
+
+
+@lru_cache(maxsize=256)
+def believed(aggregate: Aggregate, belief: Belief) -> Means:
+    """What the belief says about this aggregate; without one, all that its bounds allow."""
+    least, most = aggregate.person_range if is_affine(aggregate) else (aggregate.lower, aggregate.upper)
+    low, high = float(least), float(most)
+    if belief.expect is not None:
+        steps = [(value - float(aggregate.origin)) / float(aggregate.step) for value in belief.expect]
+        low, high = max(low, steps[0]), min(high, steps[1])
+        if low > high:
+            raise InvalidDeclaration(
+                f"expect must overlap the bounds, got {belief.expect[0]:g} to {belief.expect[1]:g}."
+            )
+    spread = high - low if belief.beta is None else min(belief.beta * (most - least), high - low)
+    peak = min(max((least + most) / 2, low), high)  # (m − least)(most − m) bounds the variance around a mean m
+    return Means(
+        low=low,
+        high=high,
+        spread=spread,
+        variance=(peak - least) * (most - peak),
+        square=max((least + most) * end - least * most for end in (low, high)),  # the chord above x²
+        at_random=belief.beta is not None,
+    )
 
 
 def centre(aggregate: Aggregate, belief: Belief) -> Fraction:
@@ -71,7 +73,7 @@ def centre(aggregate: Aggregate, belief: Belief) -> Fraction:
     """
     if belief.expect is None and (aggregate.protects == "presence" or aggregate.groups > 1):
         return Fraction(0)
-    return Fraction(Means.believed(aggregate, belief).middle).limit_denominator(10**6)
+    return Fraction(believed(aggregate, belief).middle).limit_denominator(10**6)
 
 
 def bias(share: Floats, heads: Integers, means: Means, offset: float) -> float:
@@ -122,7 +124,7 @@ def total_error(
     unit = float(aggregate.step) / (specification.size if aggregate.kind == "mean" else 1)
     heads, parts_of_error = specification.heads, []
     for used in dict.fromkeys([belief, Belief()]):
-        means = Means.believed(aggregate, used)
+        means = believed(aggregate, used)
         drawn = sqrt(variance + means.variance * assignment(share, heads, means))
         parts_of_error.append((unit * bias(share, heads, means, offset), unit * drawn, used))
     off, drawn, used = min(parts_of_error, key=lambda found: hypot(found[0], found[1]))
@@ -156,7 +158,7 @@ def ratio_error(
     preferences like everybody's. τ = Σ|w/Σw − 1/n|/2 is how far the weights shift one person's share to another: a
     mean moves by at most τ·spread. `coins`: Σ Var(weight) / (Σ weight)², where weights are drawn.
     """
-    means, heads, people = Means.believed(aggregate, belief), specification.heads, specification.size
+    means, heads, people = believed(aggregate, belief), specification.heads, specification.size
     within, assumes = limits(aggregate, specification), RATIO_ASSUMES if part is None else GROUP_ASSUMES
     part = 1 / aggregate.groups if part is None else part
     if part <= 0:  # not told apart from nobody: the answer may be anything

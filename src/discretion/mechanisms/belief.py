@@ -28,9 +28,13 @@ class Belief:
                 f'assume must be None, "independent" or a number from 0 to 1, got {self.assume!r}.'
             )
         if self.expect is not None:
-            low, high = self.expect
+            try:
+                low, high = (float(end) for end in self.expect)
+            except (TypeError, ValueError):
+                low, high = 1.0, 0.0
             if not (isfinite(low) and isfinite(high) and low <= high):
                 raise InvalidDeclaration(f"expect must be two finite numbers in order, got {self.expect!r}.")
+            object.__setattr__(self, "expect", (low, high))
 
     @property
     def beta(self) -> float | None:

@@ -11,7 +11,7 @@ import numpy as np
 from discretion import noise
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.guarantee import Guarantee
-from discretion.mechanisms.accuracy import Means, laplace_variance, total_error
+from discretion.mechanisms.accuracy import believed, laplace_variance, total_error
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.cuts import precision_cuts, privacy_cuts
 from discretion.mechanisms.linear import is_affine, parts, refuse_scale, tally
@@ -107,7 +107,7 @@ def propose(
         raise InvalidDeclaration("rounds must be at least 1, and groups from 1 to the number of people.")
     refuse_scale(aggregate, specification.strictest)
     (part,) = parts(aggregate)
-    variance = Means.believed(aggregate, belief).variance / max(float(part.scale) ** 2, 1e-12)
+    variance = believed(aggregate, belief).variance / max(float(part.scale) ** 2, 1e-12)
     ensembles: list[Ensemble] = ["homogeneous", "stratified"] if ensemble is None else [ensemble]
     tried = [
         _combined(aggregate, specification, belief, found, how)
@@ -178,7 +178,7 @@ def _combined(
     if how == "stratified":
         coefficients = _stratified(member, noises)
     else:
-        coefficients = _homogeneous(member, noises, specification, Means.believed(aggregate, belief).variance)
+        coefficients = _homogeneous(member, noises, specification, believed(aggregate, belief).variance)
     return Partition(
         aggregate=aggregate,
         specification=specification,

@@ -10,7 +10,7 @@ import numpy as np
 from discretion import noise
 from discretion.guarantee import Guarantee
 from discretion.mechanisms import rank
-from discretion.mechanisms.accuracy import Means, laplace_variance, over, ratio_errors, total_error
+from discretion.mechanisms.accuracy import believed, laplace_variance, over, ratio_errors, total_error
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import Level, best_level
 from discretion.mechanisms.linear import Linear, is_affine, parts
@@ -89,6 +89,6 @@ def _tuned(inner: Aggregate, specification: Specification, belief: Belief, t: in
         return Sample(**shape, **ratio_errors(inner, specification, belief, t * kept, variance))
     mean_rate = over(specification.heads, kept) / specification.size if rescale else 1.0
     drawn = laplace_variance(float(parts(inner)[0].scale) * MICRO / t)
-    drawn += Means.believed(inner, belief).square * coins
+    drawn += believed(inner, belief).square * coins
     error = total_error(inner, specification, belief, kept / mean_rate, variance=drawn / mean_rate**2)
     return Sample(**shape, divisor=Fraction(t) * Fraction(mean_rate), error=error)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from discretion.errors import Unsuitable
-from discretion.mechanisms.accuracy import Means, centre, tuned
+from discretion.mechanisms.accuracy import believed, centre, tuned
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import best_level
 from discretion.mechanisms.linear import Linear, capped, is_affine, parts
@@ -44,7 +44,7 @@ def propose(
 
 def _shrunk(aggregate: Aggregate, specification: Specification, belief: Belief, cap: int | None) -> Weighted:
     """v_u = min(1, ε_u/κ); what is missing is counted as the centre."""
-    middle, means = centre(aggregate, belief), Means.believed(aggregate, belief)
+    middle, means = centre(aggregate, belief), believed(aggregate, belief)
     half = max(float(middle) - means.low, means.high - float(middle))  # the most a person is off the centre
     kappa = cap or worst_case_cap(specification, 2 * float(parts(aggregate)[0].scale) ** 2, half)
     weights = capped(specification, kappa)
@@ -55,7 +55,7 @@ def _shrunk(aggregate: Aggregate, specification: Specification, belief: Belief, 
 def _rescaled(aggregate: Aggregate, specification: Specification, belief: Belief, cap: int | None) -> Weighted:
     """Weights over their mean: nobody's value is preferred if preferences say nothing about values."""
     if cap is None and is_affine(aggregate) and belief.beta == 0:
-        variance = Means.believed(aggregate, belief).variance
+        variance = believed(aggregate, belief).variance
         cap = saturation(specification, 2 * float(parts(aggregate)[0].scale) ** 2 / max(variance, 1e-12))
     if cap is not None:
         return tuned(Weighted, aggregate, specification, belief, capped(specification, cap))
