@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discretion.errors import InvalidDeclaration, QueryRefused, Unsuitable
-from discretion.guarantee import Arithmetic, Protects
+from discretion.guarantee import Arithmetic, Guarantee, Protects
 from discretion.learn.ensemble import Rule, combine
 from discretion.learn.people import People, people
 from discretion.learn.run import Run, plan
@@ -49,8 +49,7 @@ def personalize(
     Options: threshold= for `threshold` and `sample` (a number, "max", "mean", or "best" with utility=); cuts=,
     parts=, smallest=, rounds=, utility=, ensemble= for `partition`. `utility(people, epsilon)` is larger the better.
     """
-    rows = _length(data)
-    owners = people(epsilon, rows, protects=protects, groups=groups, register=register)
+    owners = people(epsilon, _length(data), protects=protects, groups=groups, register=register)
     steps = _steps(algorithm_protects, owners, method, rows_per_person)
     ensemble: Rule = options.pop("ensemble", "average")
     runs = plan(owners.budget, owners.specification.heads, method, **options)
@@ -58,18 +57,24 @@ def personalize(
         raise Unsuitable(f"There is too little epsilon to divide it by {steps}: use fewer rows_per_person.")
     bounded = owners.bounded(rows_per_person, rng)
 
-    def one(rows_kept: Any, run: Run) -> Any:
-        return algorithm(rows_kept, run.micro_epsilon // steps / MICRO)
+    def one(rows: Any, run: Run) -> Any:
+        return algorithm(rows, run.micro_epsilon // steps / MICRO)
 
     output = execute(one, data, owners, runs, ensemble, rng, within=bounded)
     charged = np.sum([run.charge for run in runs], axis=0)
+    guarantee = owners.guarantee(charged, arithmetic=arithmetic, note=_note(algorithm_protects))
+    return _release(output, method, guarantee, rng, _explain(runs, owners.specification, charged))
+
+
+def _release(output: Any, method: str, guarantee: Guarantee, rng: Rng, explanation: str) -> Release:
+    """Nothing is known about the error of a black box."""
     return Release(
         columns={"output": (output,)},
         errors={"output": (Error(bias=0.0, noise=inf),)},
         mechanism=method,
-        guarantee=owners.guarantee(charged, arithmetic=arithmetic, note=_note(algorithm_protects)),
+        guarantee=guarantee,
         simulated=rng is not None,
-        explanation=_explain(runs, owners.specification, charged),
+        explanation=explanation,
     )
 
 
