@@ -122,6 +122,8 @@ def test_an_interval_needs_a_quantile_that_knows_its_error():
 def test_what_cannot_be_asked_is_refused():
     with pytest.raises(InvalidDeclaration, match="q must be from 0"):
         dn.quantile(INCOME, 1.5, epsilon=EPSILON, bounds=BOUNDS)
+    with pytest.raises(InvalidDeclaration, match="away from them"):
+        dn.quantile(INCOME, 0.99999, epsilon=EPSILON, bounds=BOUNDS)
     with pytest.raises(InvalidDeclaration, match="different values"):
         dn.mode(["a"], categories=["a", "a"], epsilon=[1.0])
     with pytest.raises(Unsuitable, match="does not answer a quantile"):

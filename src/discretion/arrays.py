@@ -109,7 +109,10 @@ def quantile(values: Any, q: float, **choices: Any) -> Release:
     """
     if not 0 <= q <= 1:
         raise InvalidDeclaration(f"q must be from 0 (the minimum) to 1 (the maximum), got {q!r}.")
-    return _quantile("quantile", values, Fraction(q).limit_denominator(1_000), **choices)
+    rank = Fraction(q).limit_denominator(10_000)
+    if (rank in (0, 1)) != (q in (0, 1)):
+        raise InvalidDeclaration(f"q must be 0, 1 or at least 0.0001 away from them, got {q!r}.")
+    return _quantile("quantile", values, rank, **choices)
 
 
 def minimum(values: Any, **choices: Any) -> Release:

@@ -62,7 +62,7 @@ def _places(statistic: str, q: float | None) -> tuple[Places, int]:
     """Which places are averaged, and how many values that needs at least."""
     if statistic in ("quantile", "rank") and q is None:
         raise InvalidDeclaration(f"A {statistic} needs q: a quantile's share, or a place counted from 1.")
-    asked = Fraction(q or 0).limit_denominator(1_000)
+    asked = Fraction(q or 0).limit_denominator(10_000)
     named: dict[str, tuple[Places, int]] = {
         "median": (lambda n: ((n + 1) // 2,), 1),
         "midpoint": (lambda n: ((n + 1) // 2, n // 2 + 1), 1),
