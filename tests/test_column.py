@@ -69,6 +69,26 @@ def test_categories_are_numbered_and_others_left_out():
     assert [0, 1] == categories_of(np.array([10, 20, 30]), [10, 20]).group[:2].tolist()
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.Series(["b", "a", None], dtype="category"),
+        pd.Categorical(["b", "a", None]),
+        pl.Series(["b", "a", None], dtype=pl.Categorical),
+        pa.array(["b", "a", None]).dictionary_encode(),
+        np.array(["b", "a", "c"]),
+    ],
+)
+def test_categorical_types_are_categories_too(values):
+    column = categories_of(values, ["a", "b"])
+    assert [True, True, False] == column.present.tolist()
+    assert [1, 0] == column.group[:2].tolist()
+
+
+def test_nobody_having_a_category_is_not_an_error():
+    assert [False, False] == categories_of([None, None], ["a"]).present.tolist()
+
+
 def test_values_are_clamped_before_they_are_put_on_the_grid():
     aggregate = Aggregate(kind="mean", protects="value", upper=20, origin=Fraction(-1), step=Fraction(1, 10))
     steps = numbers(np.array([-1e300, -1.0, 0.04, 0.06, 1.0, 1e300])).steps(aggregate)

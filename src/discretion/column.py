@@ -74,8 +74,11 @@ def bits(condition: Any) -> Column:
 def categories_of(values: Any, categories: Sequence[Any]) -> Column:
     """A column whose group is the category's number; other values are not present."""
     array, _ = _array(values)
+    if pa.types.is_dictionary(array.type):  # a categorical type
+        array = array.dictionary_decode()
     try:
-        known = pa.array(list(categories), type=array.type)
+        known = pa.array(list(categories), type=None if pa.types.is_null(array.type) else array.type)
+        array = array.cast(known.type)  # changes nothing, unless nobody has a value
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise InvalidDeclaration(f"categories must be of the values' type, {array.type}.") from None
     found = pc.index_in(array, value_set=known)
