@@ -170,20 +170,16 @@ def _answer(
     """The whole flow. The plan sees the shape of the question and the preferences, never the column."""
     if protects not in ("value", "presence"):
         raise InvalidDeclaration(f'protects must be "value" or "presence", got {protects!r}.')
+    shape = replace(aggregate, protects=protects, complete=aggregate.complete and protects == "value")
     specification, cohort = Specification.assign(np.asarray(epsilon))
     if len(column) != len(cohort):
         raise InvalidDeclaration(f"There must be one epsilon per person, got {len(column)} values and {len(cohort)}.")
-    shape = replace(aggregate, protects=protects, complete=aggregate.complete and protects == "value")
     if model != "personalized":
         asked = {"model": model, "acknowledged": acknowledged, "protects": protects, "rng": rng, **options}
         return _individual(name, shape, column, epsilon, **asked)
-    if with_interval and shape.kind != "quantile":
-        raise InvalidDeclaration(f"with_interval is for medians and other quantiles, not for a {shape.kind}.")
-    whole, parts = (WHOLE, (MIDDLE, SIDE, SIDE)) if with_interval else (1, (1,))
+    whole = WHOLE if with_interval else 1
     spends, place = _part(specification, whole)
-    belief = Belief(assume=assume, expect=expect)
-    shapes = [shape, *(sides(shape, spends, belief, mechanism) if with_interval else ())]
-    plan = choose(shapes, spends, belief, mechanism=mechanism, weights=parts, **options)
+    plan = _plan(name, shape, spends, Belief(assume=assume, expect=expect), mechanism, with_interval, options)
     answers = [
         answer(choice.mechanism, compute(measure, column, place[cohort], len(spends.epsilons), rng), rng)
         for choice, measure in zip(plan.choices, plan.request.measures, strict=True)
@@ -195,6 +191,31 @@ def _answer(
         guarantee=_over(specification, plan.guarantee, whole),
         simulated=rng is not None,
         explanation=str(plan),
+    )
+
+
+def _plan(
+    name: str,
+    shape: Aggregate,
+    spends: Specification,
+    belief: Belief,
+    mechanism: str,
+    with_interval: bool,
+    options: dict[str, Any],
+) -> Plan:
+    """One choice; with an interval, two more for the sides, by the same public information."""
+    if not with_interval:
+        return choose([shape], spends, belief, mechanism=mechanism, labels=[name], **options)
+    if shape.kind != "quantile":
+        raise InvalidDeclaration(f"with_interval is for medians and other quantiles, not for a {shape.kind}.")
+    return choose(
+        [shape, *sides(shape, spends, belief, mechanism)],
+        spends,
+        belief,
+        mechanism=mechanism,
+        weights=(MIDDLE, SIDE, SIDE),
+        labels=[name, f"{name}, from below", f"{name}, from above"],
+        **options,
     )
 
 
