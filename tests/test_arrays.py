@@ -115,6 +115,15 @@ def test_the_plan_does_not_depend_on_the_values():
     assert one.explain() == other.explain()
 
 
+def test_the_plan_for_a_list_does_not_depend_on_what_is_in_it():
+    one, other = (
+        dn.mean(values, epsilon=[0.5] * 4, bounds=(0, 1000), rng=simulation(1))
+        for values in ([1, 2, 3, 4], [1.5, None, 3, 4.25])
+    )
+    assert one.explain() == other.explain()
+    assert one.guarantee == other.guarantee
+
+
 def test_required_values_make_the_number_public_and_missing_ones_the_bound_nearest_0():
     values = INCOME.copy()
     values[:40] = np.nan

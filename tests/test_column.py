@@ -48,6 +48,18 @@ def test_everything_else_may_be_missing_whether_or_not_it_is(values):
 
 
 @pytest.mark.parametrize(
+    "values", [np.array([1, 2]), pl.Series([1, 2]), pa.array([1, 2]), pd.Series([1, 2], dtype="Int64")]
+)
+def test_whole_numbers_are_known_by_their_type(values):
+    assert numbers(values).whole
+
+
+@pytest.mark.parametrize("values", [[1, 2], (1, 2), np.array([1, 2], dtype=object), pd.Series([1, 2], dtype=object)])
+def test_what_the_values_happen_to_be_decides_nothing(values):
+    assert not numbers(values).whole
+
+
+@pytest.mark.parametrize(
     "condition",
     [
         np.array([True, False, True]),

@@ -1,7 +1,8 @@
 """Column: what one array says about each person, whatever library it comes from.
 
-Whether values may be missing is a property of the array's type, which is public: integers and booleans of NumPy (or
-pandas over NumPy) cannot be missing, everything else can.
+Whether values may be missing, and whether they are whole, is a property of the array's type, which is public: integers
+and booleans of NumPy (or pandas over NumPy) cannot be missing, everything else can. A list or an array of objects has
+no type of its own: what its values happen to be decides nothing.
 """
 
 from collections.abc import Sequence
@@ -49,6 +50,7 @@ class Column:
 def numbers(values: Any) -> Column:
     """A column of numbers; missing, NaN and infinite ones are not present."""
     array, nullable = _array(values)
+    whole = _is_typed(values) and (pa.types.is_integer(array.type) or pa.types.is_boolean(array.type))
     if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or pa.types.is_boolean(array.type)):
         array = _cast(array, pa.float64())
     present = ~np.asarray(array.is_null())
@@ -61,7 +63,7 @@ def numbers(values: Any) -> Column:
         group=np.zeros(len(present), dtype=np.int64),
         values=plain,
         nullable=nullable or plain.dtype.kind == "f",
-        whole=plain.dtype.kind in "iub",
+        whole=whole,
     )
 
 
@@ -103,6 +105,11 @@ def _array(values: Any) -> tuple[Any, bool]:
         return pa.array(values, from_pandas=True), nullable
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise InvalidDeclaration("Values must all be of one type.") from None
+
+
+def _is_typed(values: Any) -> bool:
+    dtype = getattr(values, "dtype", None)
+    return isinstance(values, pa.Array | pa.ChunkedArray) or (dtype is not None and dtype != object)
 
 
 def _cast(array: Any, target: Any) -> Any:
