@@ -55,7 +55,7 @@ class DuckDB:
         }
         self._attached: dict[str, tuple[pa.Table, str]] = {}  # a copy of our own, and its digest
         self._digests: dict[tuple[Any, ...], str] = {}  # path, size and time of change -> digest
-        self._found: dict[tuple[str, str], Found] = {}  # fingerprint, person column -> what was found
+        self._found: dict[tuple[str, ...], Found] = {}  # fingerprint, person column and types -> what was found
         self._types: dict[str, dict[str, str]] = {}  # fingerprint -> schema
         self._opened: dict[tuple[Any, ...], duckdb.DuckDBPyConnection] = {}  # sources as they are now -> connection
         self._lock = RLock()  # opening a CSV asks for its schema, which opens it too
@@ -135,7 +135,7 @@ class DuckDB:
         types = dict(table.columns)
         if not _is_csv(table.source) and types != self.schema(table.source):
             raise EngineFailed(f"The columns of table {table.name!r} are not those that were declared. Refresh it.")
-        found = self._scan(table.source, table.person)
+        found = self._scan(table.source, table.person, types)
         apart = self.schema(cohorts.register) if cohorts.register else {}
         return Facts(
             person=types[table.person],
@@ -143,18 +143,18 @@ class DuckDB:
             register_person=apart[cohorts.person] if apart else "",
             owned=found.owned,
             bounded=found.most_rows <= table.rows_per_person,
-            unique=not apart or self._scan(cohorts.register, cohorts.person).most_rows <= 1,
+            unique=not apart or self._scan(cohorts.register, cohorts.person, apart).most_rows <= 1,
         )
 
-    def _scan(self, source: str, person: str) -> Found:
+    def _scan(self, source: str, person: str, types: Mapping[str, str]) -> Found:
         """How many rows the busiest person has, and whether every row has an owner: once per state of the source."""
-        mark = (self.fingerprint(source), person)
+        mark = (self.fingerprint(source), person, str(types))
         if mark not in self._found:
             who = exp.column(person, quoted=True)
-            each = exp.select(exp.alias_(who, "p"), "COUNT(*) AS n").from_("source").group_by(who)
+            each = exp.select(exp.alias_(who, "p"), "COUNT(*) AS n").from_("protected").group_by(who)
             most = exp.select("MAX(CASE WHEN NOT p IS NULL THEN n END) AS most", "COUNT(*) - COUNT(p) AS lost")
             counted = most.from_(each.subquery("people")).sql("duckdb")
-            with self._connected({"source": source}, {}) as connection:
+            with self._connected({"protected": source}, {}, types) as connection:
                 (row,) = connection.sql(counted).to_arrow_table().to_pylist()
             self._found[mark] = Found(most_rows=row["most"] or 0, owned=not row["lost"])
         return self._found[mark]

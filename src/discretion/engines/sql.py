@@ -86,8 +86,12 @@ def preference(column: exp.Expr, sql_type: str) -> exp.Expr:
     """A preference as it is found: a double, or a name."""
     if sql_type in ("DOUBLE", "VARCHAR"):
         return column.copy()
-    numeric = sql_type in (*INTEGERS, *FLOATS) or sql_type.startswith("DECIMAL")
-    return exp.cast(column.copy(), "DOUBLE" if numeric else "VARCHAR")
+    return exp.cast(column.copy(), "DOUBLE" if is_number(sql_type) else "VARCHAR")
+
+
+def is_number(sql_type: str) -> bool:
+    """Whether preferences of this type are numbers; all others are names."""
+    return sql_type in (*INTEGERS, *FLOATS) or sql_type.startswith("DECIMAL")
 
 
 @dataclass
@@ -286,7 +290,10 @@ class _Build:
         some = [exp.alias_(exp.Min(this=exp.column(name, quoted=True)), name, quoted=True) for name in others]
         once = exp.select(key, *some).from_(joined.name).group_by(key.copy())
         mine = exp.column(joined.lookup.key, table=joined.name, quoted=True)
-        match = exp.EQ(this=joined.on.total.copy(), expression=mine)
+        sides = [joined.on.total.copy(), mine]
+        if joined.as_double:
+            sides = [exp.TryCast(this=side, to=exp.DataType.build("DOUBLE")) for side in sides]
+        match = exp.EQ(this=sides[0], expression=sides[1])
         return source.join(once, on=match, join_type="left" if joined.outer else "", join_alias=joined.name)
 
     def _placed_keys(self, kept: exp.Select) -> exp.Select:
@@ -308,8 +315,7 @@ class _Build:
 
     def _levels(self) -> None:
         levels = self.rows.cohorts.levels
-        text = any(isinstance(found, str) for found in levels)
-        found = pa.array(list(levels), pa.string() if text else pa.float64())
+        found = pa.array(list(levels), pa.float64() if is_number(self.facts.epsilon) else pa.string())
         self.tables["levels"] = pa.table({"preference": found, "cohort": pa.array(list(levels.values()), pa.int64())})
 
     def _start(self) -> exp.Expr:

@@ -22,6 +22,7 @@ class Joined:
     shown: str  # what the analyst calls it
     on: Scalar  # the protected side of the join
     outer: bool  # LEFT JOIN: rows without a match stay
+    as_double: bool  # numbers of different storage meet as doubles: no other cast never fails
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +192,15 @@ def _join(found: Relation, join: exp.Join, tables: Tables) -> Relation:
         raise QueryRefused(f"The join on {alias}.{lookup.key} compares a {on.kind} with a {key.kind}. CAST the first.")
     if join.args.get("using"):
         del columns[lookup.key.lower()]
-    joined = Joined(name=inside, lookup=lookup, named=name, shown=alias, on=on.tame, outer=join.side == "LEFT")
+    joined = Joined(
+        name=inside,
+        lookup=lookup,
+        named=name,
+        shown=alias,
+        on=on.tame,
+        outer=join.side == "LEFT",
+        as_double=on.kind == "number" and {on.storage, key.storage} != {"integer"},
+    )
     scope = Scope({**found.scope.relations, alias: columns})
     return replace(found, scope=scope, lookups=(*found.lookups, joined))
 
