@@ -109,7 +109,7 @@ def _array(values: Any) -> tuple[Any, bool]:
 
 def _is_typed(values: Any) -> bool:
     dtype = getattr(values, "dtype", None)
-    return isinstance(values, pa.Array | pa.ChunkedArray) or (dtype is not None and dtype != object)
+    return isinstance(values, pa.Array | pa.ChunkedArray) or (dtype is not None and str(dtype) != "object")
 
 
 def _cast(array: Any, target: Any) -> Any:

@@ -155,3 +155,18 @@ def test_a_sum_over_an_unknown_number_needs_an_origin_of_0():
         MECHANISMS["weighted"](
             Aggregate(kind="quantile", protects="value", rank=Fraction(1, 2)), specification, Belief()
         )
+
+
+def test_stretching_is_the_papers(golden):
+    """The scaled sum, the noise's scale and the bias, in counts."""
+    vector = golden("pdp")["stretching"]
+    universe = Universe(tuple(map(float, vector["phi"])), ())
+    aggregate = Aggregate(kind="count", protects="presence")
+    mechanism = MECHANISMS["stretch"](aggregate, universe.specification, Belief())
+    dataset = tuple(((0, 1),) if bit else NONE for bit in vector["D"])
+    (centre,) = mechanism.centres(statistics_of(aggregate, universe, dataset, range(4)))
+    scaled = Fraction(int(centre[0]) * mechanism.unit) / mechanism.divisor
+    assert Fraction(vector["scaled_sum"]) == scaled
+    assert Fraction(vector["bias"]) == scaled - sum(vector["D"])
+    assert Fraction(vector["noise_scale"]) == mechanism.scales[0] * mechanism.unit / mechanism.divisor
+    assert Fraction(vector["mse"]) == (scaled - sum(vector["D"])) ** 2 + 2 * Fraction(vector["noise_scale"]) ** 2
