@@ -3,10 +3,12 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from clinics import clinic, patients
 from discretion.answer import Question, answer, conclude, explain, propose
+from discretion.connection import connect
 from discretion.engines.duckdb import DuckDB
 from discretion.errors import DiscretionError, EngineFailed, InvalidDeclaration, PlanOutdated, QueryRefused
 from discretion.ledger import Ledger
@@ -176,3 +178,63 @@ def test_what_is_stored_is_json_that_says_what_it_is(ledger):
     stored = json.loads(release.to_json())
     assert release.entry == stored["entry"]
     assert "value" == stored["guarantee"]["protects"]
+
+
+# Neighbouring databases, built to provoke errors: one person's values differ.
+CALM = {"x": 1.0, "n": 1, "t": "12"}
+PROVOKING = [
+    {"x": float("nan")},
+    {"x": float("inf")},
+    {"x": -1.7e308},
+    {"x": None, "n": None, "t": None},
+    {"n": 2**63 - 1},
+    {"n": 0},
+    {"t": "no number"},
+    {"t": "9" * 400},
+    {"t": "a\0b'; DROP TABLE people; --"},
+    {"t": "x" * 1_000_000},
+]
+HARMLESS_LOOKING = [
+    "SELECT COUNT(*) FROM people WHERE CAST(t AS INTEGER) > 3",
+    "SELECT COUNT(*) FROM people WHERE n * n * n > 8",
+    "SELECT COUNT(*) FROM people WHERE 10 / n > 1",
+    "SELECT COUNT(*) FROM people WHERE t LIKE '1%' OR LENGTH(t) > 5",
+    "SELECT SUM(x) FROM people WHERE SQRT(x) < 100",
+    "SELECT AVG(x) FROM people",
+    "SELECT MEDIAN(x), MAX(n) FROM people WHERE x < 1e30",
+]
+
+
+@pytest.fixture(scope="module")
+def neighbours(tmp_path_factory):
+    """A connection to each of the databases; the first is the calm one."""
+    opened = []
+    for number, values in enumerate([CALM, *({**CALM, **odd} for odd in PROVOKING)]):
+        rows = [CALM] * 39 + [values]
+        columns = {name: [row[name] for row in rows] for name in CALM}
+        db = connect(tmp_path_factory.mktemp(f"neighbour{number}") / "l.discretion")
+        table = pa.table({"id": range(40), "epsilon": [1.0, 5.0] * 20, **columns})
+        bounds = {"x": (0, 10), "n": (0, 10)}
+        db.protect("people", table, person="id", epsilon="epsilon", bounds=bounds)
+        opened.append(db)
+    yield opened
+    for db in opened:
+        db.close()
+
+
+def outcome(db, sql):
+    """All that an analyst sees, but for the released numbers and what follows from them."""
+    try:
+        release = db.sql(sql, share=0.1)
+    except DiscretionError as refusal:
+        return type(refusal), str(refusal)
+    return release.mechanism, release.guarantee, release.explain(), tuple(release.columns)
+
+
+@pytest.mark.parametrize("sql", HARMLESS_LOOKING)
+def test_nothing_but_the_released_numbers_depends_on_one_persons_values(neighbours, sql):
+    calm, *others = [outcome(db, sql) for db in neighbours]
+    assert 4 == len(calm), calm  # answered
+    for odd, seen in zip(PROVOKING, others, strict=True):
+        assert calm == seen, odd
+    assert 1 == len({tuple(db.balance().to_pandas()["spent"]) for db in neighbours})

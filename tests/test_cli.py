@@ -42,7 +42,7 @@ def clinic(folder):
 def test_protect_shows_what_becomes_public(folder):
     outcome = run("protect patients patients.csv --person patient_id --epsilon epsilon --bounds age=0:120")
     assert 0 == outcome.exit_code
-    for text in ("New ledger", "0 to 120", "their preference", "are public", "Protected", "remaining"):
+    for text in ("New ledger", "0 to 120", "their preference", "Public", "Protected", "remaining"):
         assert text in outcome.output, text
     assert (folder / "ledger.discretion").exists()
 
@@ -173,6 +173,7 @@ def test_a_missing_or_broken_file_is_4(folder):
         ("--menu", "a,b"),
         ("--default", "low"),
         ("--quota", "ada=much"),
+        ("--lookup", "towns=towns.csv"),
     ],
 )
 def test_options_that_make_no_sense_are_wrong_usage(folder, options):

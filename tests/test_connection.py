@@ -209,6 +209,43 @@ def test_named_levels_and_missing_preferences(tmp_path):
         assert db.sql("SELECT COUNT(*) FROM t WHERE x").entry
 
 
+def test_a_register_cannot_be_read_in_another_way_later(db, tmp_path):
+    path = tmp_path / "patients.parquet"
+    db.protect("patients", path, person="patient_id", epsilon="epsilon", bounds={"age": (18, 99)})
+    for other in ({"default": 5.0}, {"menu": (0.1,)}, {"levels": {"open": 9.0}}):
+        with pytest.raises(InvalidDeclaration, match="final"):
+            db.protect("patients", path, person="patient_id", epsilon="epsilon", **other)
+    with pytest.raises(InvalidDeclaration, match="final"):
+        db.protect("patients", path, person="age", epsilon="epsilon")
+
+
+def test_preferences_written_as_text_instead_of_numbers_stay_the_same(db, tmp_path):
+    table = patients()
+    as_text = pa.array([f"{epsilon:g}" for epsilon in table["epsilon"].to_pylist()])
+    write(table.set_column(5, "epsilon", as_text), tmp_path / "patients.parquet")
+    before = db.balance().to_arrow()
+    db.refresh("patients")
+    assert before == db.balance().to_arrow()
+    truth = int(np.sum(table["smoker"].to_numpy(zero_copy_only=False)))
+    release = db.sql(COUNT, share=1.0)
+    assert abs(release.value - truth) <= release.error.half_width(0.9999)
+
+
+def test_a_lookup_can_be_joined_and_is_part_of_the_question(tmp_path):
+    table = patients(1_000)
+    towns = write(pa.table({"code": ["N", "S"], "coast": [True, False]}), tmp_path / "towns.csv")
+    with dn.connect(tmp_path / "l.discretion") as db:
+        db.protect("t", table, person="patient_id", epsilon="epsilon", lookups={"towns": (towns, "code")})
+        sql = "SELECT COUNT(*) FROM t JOIN towns ON t.region = towns.code WHERE towns.coast"
+        release = db.sql(sql, share=0.5)
+        truth = table["region"].to_pylist().count("N")
+        assert abs(release.value - truth) <= release.error.half_width(0.9999)
+        write(pa.table({"code": ["N", "S"], "coast": [True, True]}), towns)
+        assert release.entry != db.sql(sql, share=0.5).entry
+        with pytest.raises(InvalidDeclaration, match="'key'"):
+            db.protect("u", table, person="patient_id", epsilon="epsilon", lookups={"towns": (towns, "key")})
+
+
 def test_the_policy_of_the_steward_holds(tmp_path):
     with clinic(tmp_path, policy=Policy(largest_share=0.2, quotas={"ada": 0.3})) as db:
         with pytest.raises(QueryRefused, match=r"0\.2"):

@@ -214,17 +214,23 @@ def test_errors_that_are_too_small_would_be_noticed(connections, sql):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.5])
-@pytest.mark.parametrize("mechanism", ["auto", "minimum", "threshold", "sample"])
 @pytest.mark.parametrize("assume", [None, "independent"])
 @pytest.mark.parametrize(("name", "origin", "sql"), CASES)
-def test_the_truth_lies_in_the_interval_200_times(connections, name, origin, sql, assume, mechanism, share):
-    question = Question(sql=sql, assume=assume, mechanism=mechanism, share=share)
+def test_the_truth_lies_in_the_interval_at_least_180_times_in_200(connections, name, origin, sql, assume, share):
+    question = Question(sql=sql, assume=assume, share=share)
+    assert covered(connections(name, origin), question, 200) >= 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", ["minimum", "threshold", "sample", "exponential", "stretch", "partition"])
+@pytest.mark.parametrize(("name", "origin", "sql"), CASES)
+def test_the_truth_lies_in_the_interval_of_every_mechanism(connections, name, origin, sql, mechanism):
+    question = Question(sql=sql, mechanism=mechanism)
     try:
-        held = covered(connections(name, origin), question, 200)
+        held = covered(connections(name, origin), question, 50)
     except Unsuitable:
-        assert mechanism != "auto"
-    else:
-        assert held >= 0.9
+        return  # not every mechanism answers every question
+    assert held >= 0.9
 
 
 @pytest.mark.parametrize(("name", "origin"), [case for case in SOURCES if case[0] != "retail"])

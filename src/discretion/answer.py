@@ -149,7 +149,7 @@ def _identify(question: Question, query: Query, engine: Engine, ledger: Ledger) 
     register = ledger.register(query.table.register)
     source = Enrolment.from_json(register.source).source
     register.verify(engine.fingerprint(source))
-    found = register.fingerprint if query.table.source == source else engine.fingerprint(query.table.source)
+    found = [engine.fingerprint(place) for place in (query.table.source, *(one.lookup.source for one in query.lookups))]
     asked = {**asdict(question), "sql": query.text, "analyst": ""}
     return sha256(json.dumps([asked, query.table.to_json(), found], sort_keys=True).encode()).hexdigest()
 

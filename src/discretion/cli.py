@@ -122,6 +122,7 @@ def protect(
     keys: Annotated[list[str], typer.Option(metavar="COLUMN=A,B,...", help="Repeatable.")] = [],  # noqa: B006
     rows_per_person: Annotated[int, typer.Option(help="The most rows of one person that count.")] = 1,
     required: Annotated[list[str], typer.Option(metavar="COLUMN", help="Never NULL. Repeatable.")] = [],  # noqa: B006
+    lookup: Annotated[list[str], typer.Option(metavar="NAME=FILE:KEY", help="May be joined. Repeatable.")] = [],  # noqa: B006
     level: Level = [],  # noqa: B006
     menu: Menu = "",
     default: Default = "",
@@ -147,6 +148,7 @@ def protect(
         "keys": {column: text.split(",") for column, text in option.pairs(keys, "COLUMN=A,B,...").items()},
         "rows_per_person": rows_per_person,
         "required": required,
+        "lookups": {named: option.last_colon(text) for named, text in option.pairs(lookup, "NAME=FILE:KEY").items()},
         "policy": Policy(largest_share=largest_share, quotas=quotas),
         **option.choices(level, menu, default),
     }
@@ -169,7 +171,7 @@ def refresh(
     """
     with _opened(ledger) as db, _working("Comparing"):
         entry = db.refresh(name, source or None)
-    _print(json, render.to_json({"entry": entry}), [_told(f"Entry {entry}." if entry else "Nothing changed.")])
+    _print(json, render.to_json({"entry": entry}), [Sheet(title=f"Entry {entry}." if entry else "Nothing changed.")])
 
 
 @app.command()
@@ -270,7 +272,7 @@ def history(ledger: Ledger = Place, json: Json = False) -> None:
     """
     with _opened(ledger) as db:
         found, head = db.history(), db.head()
-    _print(json, render.to_json(found), [*render.history_sheets(found), _told(f"head {head}")])
+    _print(json, render.to_json(found), [*render.history_sheets(found), Sheet(title=f"head {head}")])
 
 
 @app.command()
@@ -287,7 +289,7 @@ def prefer(
     """
     with _opened(ledger) as db:
         entry = db.prefer(person, epsilon, register=register)
-    _print(json, render.to_json({"entry": entry}), [_told(f"Entry {entry}.")])
+    _print(json, render.to_json({"entry": entry}), [Sheet(title=f"Entry {entry}.")])
 
 
 @audits.command("ledger")
@@ -382,10 +384,6 @@ def _print(json: bool, text: str, sheets: Sequence[Sheet]) -> None:
         typer.echo(text)
     else:
         render.show(sheets, Console())
-
-
-def _told(text: str) -> Sheet:
-    return Sheet(title=text)
 
 
 def _user() -> str:

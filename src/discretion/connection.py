@@ -19,7 +19,7 @@ from discretion.listing import Listing
 from discretion.mechanisms.belief import Assume
 from discretion.plan import Plan
 from discretion.release import Release
-from discretion.table import Table
+from discretion.table import Lookup, Table
 
 ENGINES = {"duckdb": "DuckDB", "spark": "Spark"}  # module -> its engine
 
@@ -95,12 +95,13 @@ class Connection:
         keys             {column: [values]}: every value GROUP BY shows
         rows_per_person  the most rows of one person that count; more are left out at random
         required         columns declared never NULL
-        lookups          {name: Lookup} of unprotected tables that may be joined
+        lookups          {name: (source, key)}: unprotected tables that may be joined on their unique key
         policy           what the steward allows: see Policy
         """
         place = self._place(name, source)
         columns = self._engine.schema(place)
         known = [one.name for one in self._ledger.registers()]
+        declared["lookups"] = {key: self._lookup(key, value) for key, value in (declared.get("lookups") or {}).items()}
         table = declare(name, place, columns, known, person=person, epsilon=epsilon, register=register, **declared)
         if not register:
             choices = Enrolment(
@@ -210,7 +211,13 @@ class Connection:
     def _enrol(self, name: str, choices: Enrolment) -> None:
         known = next((one for one in self._ledger.registers() if one.name == name), None)
         if known is not None and known.fingerprint == self._engine.fingerprint(choices.source):
-            self._renew(name, Enrolment.from_json(known.source).at(choices.source))  # the same people, maybe elsewhere
+            enrolled = Enrolment.from_json(known.source)
+            if not choices.reads_like(enrolled):
+                raise InvalidDeclaration(
+                    f"Register {name!r} was enrolled with another person or epsilon column, other levels, another menu "
+                    "or default, and that is final. Change preferences in the source and `refresh`, or with `prefer`."
+                )
+            self._renew(name, enrolled.at(choices.source))  # the same people, maybe elsewhere
             return
         choices, people = choices.appraise(self._engine.people(choices.source, choices.person, choices.epsilon))
         self._ledger.enroll(
@@ -222,9 +229,16 @@ class Connection:
         )
 
     def _renew(self, name: str, choices: Enrolment) -> str:
-        _, people = choices.appraise(self._engine.people(choices.source, choices.person, choices.epsilon))
+        choices, people = choices.appraise(self._engine.people(choices.source, choices.person, choices.epsilon))
         fingerprint = self._engine.fingerprint(choices.source)
         return self._ledger.refresh(name, people, fingerprint=fingerprint, source=choices.to_json())
+
+    def _lookup(self, name: str, declared: tuple[Any, str]) -> Lookup:
+        place, key = self._place(name, declared[0]), declared[1]
+        columns = self._engine.schema(place)
+        if key not in columns:
+            raise InvalidDeclaration(f"Lookup {name!r} has no column {key!r}; it has {', '.join(map(repr, columns))}.")
+        return Lookup(source=place, key=key, columns=dict(columns))
 
     def _redeclare(self, table: Table, source: Any) -> None:
         place = table.source if source is None else self._place(table.name, source)

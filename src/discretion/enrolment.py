@@ -30,7 +30,7 @@ class Enrolment:
     levels: Mapping[str, float] = field(default_factory=dict)
     menu: tuple[float, ...] = ()
     default: float | str | None = None
-    worth: tuple[tuple[Any, int], ...] = ()  # (a preference as found when enrolled, micro-ε)
+    worth: tuple[tuple[Any, int], ...] = ()  # (a preference as first found, micro-ε)
 
     def __post_init__(self) -> None:
         for name, epsilon in {**self.levels, **{f"{e:g}": e for e in self.menu}}.items():
@@ -52,7 +52,10 @@ class Enrolment:
                 "Give a menu of levels to round them down to, e.g. menu=[0.1, 0.2, 0.5, 1.0]."
             )
         enrolled = {"person": people["person"], "micro_epsilon": micro[np.asarray(coded.indices)]}
-        return replace(self, worth=tuple(zip(map(_plain, found), micro.tolist(), strict=True))), pa.table(enrolled)
+        # What was worth something when it was first found stays so: whoever it is worth less to now is a change.
+        first = dict(self.worth)
+        worth = [(one, first.get(one, now)) for one, now in zip(map(_plain, found), micro.tolist(), strict=True)]
+        return replace(self, worth=tuple(worth)), pa.table(enrolled)
 
     def _worth(self, found: Sequence[Any]) -> Integers:
         """Micro-ε of every different preference found."""
@@ -93,6 +96,10 @@ class Enrolment:
     def at(self, source: str) -> "Enrolment":
         """The same, found elsewhere."""
         return replace(self, source=source)
+
+    def reads_like(self, other: "Enrolment") -> bool:
+        """Whether both say the same about the same source."""
+        return replace(self, source=other.source, worth=other.worth) == other
 
     def to_json(self) -> str:
         """Canonical text: what the ledger keeps as a register's source."""

@@ -14,6 +14,7 @@ def choices(level: Sequence[str], menu: str, default: str) -> dict[str, Any]:
 
 
 def pairs(texts: Sequence[str], form: str) -> dict[str, str]:
+    """NAME=VALUE, any number of them."""
     found = {}
     for text in texts:
         name, _, value = text.partition("=")
@@ -24,13 +25,23 @@ def pairs(texts: Sequence[str], form: str) -> dict[str, str]:
 
 
 def interval(text: str) -> tuple[float, float]:
+    """LOW:HIGH."""
     low, colon, high = text.partition(":")
     if not colon:
         raise typer.BadParameter(f"expected LOW:HIGH, got {text!r}.")
     return number(low), number(high)
 
 
+def last_colon(text: str) -> tuple[str, str]:
+    """What is before and behind the last colon: a file's name may have one, too."""
+    before, colon, behind = text.rpartition(":")
+    if not (colon and before and behind):
+        raise typer.BadParameter(f"expected FILE:KEY, got {text!r}.")
+    return before, behind
+
+
 def number(text: str) -> float:
+    """One number."""
     try:
         return float(text)
     except ValueError:
@@ -38,4 +49,5 @@ def number(text: str) -> float:
 
 
 def assumption(text: str) -> Any:
+    """Nothing, `independent`, or how far levels may differ."""
     return text if text == "independent" else number(text) if text else None
