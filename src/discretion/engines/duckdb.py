@@ -192,7 +192,9 @@ class DuckDB:
         connection.execute(f"SET allowed_paths = [{', '.join(map(_quoted, files))}]")
         connection.execute("SET enable_external_access = false")
         for name, source in kept.items():
-            connection.execute(f"CREATE VIEW {name} AS {self._reading(name, source, types)}")
+            # Which lines of a text are whole can depend on the columns asked for; a table is the same to every query.
+            form = "TABLE" if _is_csv(source) and name != GUESSED else "VIEW"
+            connection.execute(f"CREATE {form} {name} AS {self._reading(name, source, types)}")
         connection.execute("SET lock_configuration = true")
         return connection
 
@@ -265,7 +267,8 @@ def _guessed_csv(source: str) -> str:
 def _typed_csv(source: str, types: Mapping[str, str]) -> str:
     """Lines of text, every field cast where it can be: which values a file holds can never make reading fail."""
     texts = ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in types)
-    casts = [f"TRY_CAST({_named(name)} AS {kind}) AS {_named(name)}" for name, kind in types.items()]
+    # NULLIF keeps the cast out of the reader, which would drop the whole line instead of one field.
+    casts = [f"TRY_CAST(NULLIF({_named(name)}, '') AS {kind}) AS {_named(name)}" for name, kind in types.items()]
     reading = f"auto_detect = false, ignore_errors = true, columns = {{{texts}}}"
     return f"SELECT {', '.join(casts)} FROM read_csv([{_paths(source)}], {_csv_dialect(source)}, {reading})"
 
