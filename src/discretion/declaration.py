@@ -1,6 +1,6 @@
 """Declare a table: what the steward says is checked against the schema, and everything wrong is told at once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from discretion.errors import InvalidDeclaration
@@ -29,15 +29,7 @@ def declare(
     """The table, or InvalidDeclaration with all that is missing or wrong."""
     bounds, keys = dict(bounds or {}), dict(keys or {})
     named = {person, epsilon, *bounds, *keys, *required, *declared.get("grid", {})} - {""}
-    wrong = [
-        *_owner(columns, registers, person, epsilon, register),
-        *(f"there is no column {column!r}" for column in sorted(named - set(columns))),
-        *(
-            f"bounds are for numbers, but {column!r} is {columns[column]}"
-            for column in bounds
-            if column in columns and not columns[column].upper().startswith(NUMBERS)
-        ),
-    ]
+    wrong = [*_owner(columns, registers, person, epsilon, register), *_unfit(columns, named, bounds)]
     if wrong:
         raise InvalidDeclaration(
             f"Table {name!r} cannot be protected yet:\n"
@@ -76,6 +68,15 @@ def _owner(columns: Mapping[str, str], registers: Sequence[str], person: str, ep
         known = ", ".join(map(repr, registers)) or "none yet"
         wrong.append(f"there is no register {register!r} (there is {known}); enrol it with `register` first")
     return wrong
+
+
+def _unfit(columns: Mapping[str, str], named: Set[str], bounds: Mapping[str, Any]) -> list[str]:
+    """What does not fit the schema."""
+    texts = [column for column in bounds if not columns.get(column, "DOUBLE").upper().startswith(NUMBERS)]
+    return [
+        *(f"there is no column {column!r}" for column in sorted(named - set(columns))),
+        *(f"bounds are for numbers, but {column!r} is {columns[column]}" for column in texts),
+    ]
 
 
 def _typed(value: Any, kind: str) -> Any:

@@ -68,7 +68,9 @@ class Plan:
         return Request(measures=tuple(choice.mechanism.measure for choice in self.choices), source=self.source)
 
     def __str__(self) -> str:
-        return "\n\n".join(map(_explain, self.choices))
+        several = len(self.choices)
+        split = [f"What everybody may spend is split over {several} aggregates."] if several > 1 else []
+        return "\n\n".join([*split, *map(_explain, self.choices)])
 
 
 def choose(
