@@ -1,14 +1,13 @@
 """Declare a table: what the steward says is checked against the schema, and everything wrong is told at once."""
 
+import re
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from discretion.errors import InvalidDeclaration
 from discretion.table import Policy, Table
 
-NUMBERS = tuple(
-    "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT FLOAT DOUBLE REAL DECIMAL".split()
-)
+NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|REAL|DECIMAL.*", re.IGNORECASE)
 
 
 def declare(
@@ -72,7 +71,7 @@ def _owner(columns: Mapping[str, str], registers: Sequence[str], person: str, ep
 
 def _unfit(columns: Mapping[str, str], named: Set[str], bounds: Mapping[str, Any]) -> list[str]:
     """What does not fit the schema."""
-    texts = [column for column in bounds if not columns.get(column, "DOUBLE").upper().startswith(NUMBERS)]
+    texts = [column for column in bounds if not NUMBER.fullmatch(columns.get(column, "DOUBLE"))]
     return [
         *(f"there is no column {column!r}" for column in sorted(named - set(columns))),
         *(f"bounds are for numbers, but {column!r} is {columns[column]}" for column in texts),
@@ -88,6 +87,6 @@ def _typed(value: Any, kind: str) -> Any:
             return {"true": True, "false": False}[value.lower()]
         if "INT" in kind.upper():
             return int(value)
-        return float(value) if kind.upper().startswith(NUMBERS) else value
+        return float(value) if NUMBER.fullmatch(kind) else value
     except (KeyError, ValueError):
         raise InvalidDeclaration(f"Key {value!r} is not a value of type {kind}.") from None
