@@ -25,7 +25,7 @@ def trial():
     return Trial(specification=specification, cohort=cohort, column=bits(ones), truth=float(ones.sum()))
 
 
-@pytest.mark.parametrize("name", ["minimum", "threshold", "sample", "stretch", "weighted", "exponential"])
+@pytest.mark.parametrize("name", ["minimum", "threshold", "sample", "stretch", "weighted", "partition", "exponential"])
 @pytest.mark.parametrize("protects", ["presence", "value"])
 def test_the_squared_error_of_a_count_is_that_of_its_releases(trial, name, protects):
     """Mean of 4,000 squared errors within 5 of its standard errors: a false alarm in 10^5 or less, seed fixed."""

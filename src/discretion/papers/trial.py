@@ -71,6 +71,9 @@ def squared_error(mechanism: Mechanism, trial: Trial, rng: Any) -> float:
         measure = replace(mechanism.measure, inclusion=None)
         everybody = compute(measure, trial.column, trial.cohort, len(trial.specification.epsilons))
         return _linear(mechanism, everybody.counts[0], trial.truth)
+    if isinstance(mechanism, Partition):
+        everybody = compute(mechanism.measure, trial.column, trial.cohort, len(trial.specification.epsilons))
+        return _partitioned(mechanism, everybody.counts[0], trial.truth)
     law, answers = _law(mechanism, trial, rng)
     return float(law @ (answers - trial.truth) ** 2)
 
@@ -102,6 +105,14 @@ def _linear(mechanism: Linear, counts: Integers, truth: float) -> float:
     coins = float(counts @ (share**2 * kept * (1 - kept)))
     noise = laplace_variance(float(mechanism.scales[0])) * (mechanism.unit / float(mechanism.divisor)) ** 2
     return bias**2 + coins + noise
+
+
+def _partitioned(mechanism: Partition, counts: Integers, truth: float) -> float:
+    """Bias² + variance of the groups' noise, for a count, exactly."""
+    coefficients = np.array(mechanism.coefficients)
+    totals = np.array([counts[list(group.cohorts)].sum() for group in mechanism.groups])
+    noise = np.array([laplace_variance(float(scale)) for scale in mechanism.scales])
+    return float((coefficients @ totals - truth) ** 2 + coefficients**2 @ noise)
 
 
 def drawn_errors(mechanism: Mechanism, counts: Integers, draws: int, rng: Any) -> Floats:
