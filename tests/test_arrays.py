@@ -211,6 +211,16 @@ def test_options_follow_the_name():
         (lambda: dn.histogram(["a"], epsilon=[1], categories=["a", "a"]), InvalidDeclaration, "different"),
         (lambda: dn.histogram(["a"], epsilon=[1], categories=[1]), InvalidDeclaration, "type"),
         (lambda: dn.count([True], epsilon=[1], protects="both"), InvalidDeclaration, "protects"),
+        (
+            lambda: dn.mean([1.0], epsilon=[1], bounds=(0, 1), required=True, protects="presence"),
+            InvalidDeclaration,
+            'needs protects="value"',
+        ),
+        (
+            lambda: dn.median([1.0], epsilon=[1], bounds=(0, 1), required=True, protects="presence"),
+            InvalidDeclaration,
+            'needs protects="value"',
+        ),
         (lambda: dn.count([True], epsilon=[1], assume="maybe"), InvalidDeclaration, "assume"),
         (lambda: dn.count([True], epsilon=[1], assume=2), InvalidDeclaration, "assume"),
         (lambda: dn.count([True], epsilon=[1], expect=(1, 0)), InvalidDeclaration, "expect"),

@@ -1,6 +1,7 @@
 """Columns of every library say the same, and types decide what may be missing."""
 
 from datetime import date
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -130,3 +131,28 @@ def test_categories_of_another_type_are_refused():
 
 def test_a_column_never_shows_its_values():
     assert "Column(people=2, private)" == repr(numbers(np.array([41, 42])))
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
+def test_missing_is_no_category(missing):
+    """Under presence an absence must count nowhere: with a category of its own, it would count there."""
+    for values in (["a", None], np.array([1.0, np.nan]), pa.array([1.0, float("nan")])):
+        with pytest.raises(InvalidDeclaration, match="not None or NaN"):
+            categories_of(values, ["a" if isinstance(values, list) else 1.0, missing])
+
+
+def test_a_masked_array_may_miss_values_whatever_its_type():
+    column = numbers(np.ma.array([1, 2, 3], mask=[False, True, False]))
+    assert [True, False, True] == column.present.tolist()
+    assert column.nullable
+
+
+def test_text_is_refused_by_its_type_even_where_it_spells_numbers():
+    for values in (["1", "2"], pd.Series(["1", "2"], dtype="category"), pa.array(["1", None])):
+        with pytest.raises(InvalidDeclaration, match="must be numbers"):
+            numbers(values)
+
+
+def test_categorical_and_decimal_numbers_are_numbers():
+    for values in (pd.Series([1, 2**60 + 1], dtype="category"), [Decimal(1), Decimal(2**60 + 1)]):
+        assert [1.0, 2.0**60] == numbers(values).values.tolist()

@@ -13,7 +13,7 @@ model       "personalized"; or "individual", with acknowledged=True: not differe
 A missing, NaN or infinite value contributes nothing, and its person is protected like everybody else.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -78,7 +78,7 @@ def mean(
     `required` declares that everybody has one, which makes their number public and the answer better; a value that
     is missing all the same counts as the bound nearest 0.
     """
-    column = numbers(values).filled() if required else numbers(values)
+    column = _numbers(values, required, choices)
     return _answer("mean", _gridded("mean", column, bounds, grid), column, epsilon, **choices)
 
 
@@ -92,7 +92,7 @@ def variance(
     **choices: Any,
 ) -> Release:
     """The population variance of values, each clamped to `bounds`; `required` as for `mean`."""
-    column = numbers(values).filled() if required else numbers(values)
+    column = _numbers(values, required, choices)
     return _answer("variance", _gridded("variance", column, bounds, grid), column, epsilon, **choices)
 
 
@@ -147,8 +147,15 @@ def _quantile(
     required: bool = False,
     **choices: Any,
 ) -> Release:
-    column = numbers(values).filled() if required else numbers(values)
+    column = _numbers(values, required, choices)
     return _answer(name, _gridded("quantile", column, bounds, grid, rank), column, epsilon, **choices)
+
+
+def _numbers(values: Any, required: bool, choices: Mapping[str, Any]) -> Column:
+    """The values; where they are required, a missing one is filled in, which would turn an absence into a value."""
+    if required and choices.get("protects") == "presence":
+        raise InvalidDeclaration('required declares that everybody has a value: it needs protects="value".')
+    return numbers(values).filled() if required else numbers(values)
 
 
 def _answer(

@@ -53,7 +53,7 @@ def numbers(values: Any) -> Column:
     whole = _is_typed(values) and (pa.types.is_integer(array.type) or pa.types.is_boolean(array.type))
     if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or pa.types.is_boolean(array.type)):
         array = _cast(array, pa.float64())
-    present = ~np.asarray(array.is_null())
+    present = ~np.asarray(array.is_null()) | (not nullable)
     plain = _plain(array)
     if plain.dtype.kind == "f":
         present &= np.isfinite(plain)
@@ -74,15 +74,21 @@ def bits(condition: Any) -> Column:
 
 
 def categories_of(values: Any, categories: Sequence[Any]) -> Column:
-    """A column whose group is the category's number; other values are not present."""
+    """A column whose group is the category's number; other values are not present.
+
+    Missing is no category: where presence is protected, it is an absence, which must count nowhere.
+    """
     array, _ = _array(values)
     if pa.types.is_dictionary(array.type):  # a categorical type
         array = array.dictionary_decode()
     try:
-        known = pa.array(list(categories), type=None if pa.types.is_null(array.type) else array.type)
+        kind = None if pa.types.is_null(array.type) else array.type
+        known = pa.array(list(categories), type=kind, from_pandas=True)
         array = array.cast(known.type)  # changes nothing, unless nobody has a value
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise InvalidDeclaration(f"categories must be of the values' type, {array.type}.") from None
+    if known.null_count:
+        raise InvalidDeclaration("categories must be values that people can have, not None or NaN.")
     found = pc.index_in(array, value_set=known)
     present = ~np.asarray(found.is_null())
     group = np.asarray(pc.fill_null(found, 0)).astype(np.int64)
@@ -98,7 +104,7 @@ def _array(values: Any) -> tuple[Any, bool]:
     if isinstance(values, pa.Array):
         return values, True
     dtype = getattr(values, "dtype", None)
-    nullable = not (isinstance(dtype, np.dtype) and dtype.kind in "iub")
+    nullable = not (isinstance(dtype, np.dtype) and dtype.kind in "iub") or isinstance(values, np.ma.MaskedArray)
     if np.ndim(values) != 1:
         raise InvalidDeclaration(f"There must be one value per person, got {np.ndim(values)} dimensions.")
     try:
@@ -113,8 +119,13 @@ def _is_typed(values: Any) -> bool:
 
 
 def _cast(array: Any, target: Any) -> Any:
+    """By type alone: whether text happens to spell numbers is data."""
     try:
-        return array.cast(target)
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if not (pa.types.is_null(array.type) or pa.types.is_primitive(array.type) or pa.types.is_decimal(array.type)):
+            raise NotImplementedError
+        return array.cast(target, safe=False)
     except (pa.ArrowException, NotImplementedError):
         raise InvalidDeclaration(f"Values must be numbers, got {array.type}.") from None
 

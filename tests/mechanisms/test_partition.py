@@ -259,3 +259,11 @@ def test_a_mean_of_a_public_number_is_a_total_over_it():
     assert pytest.approx(11.5, abs=0.1) == mechanism.release(statistics, simulation(1))[0]
     with pytest.raises(Unsuitable, match="not enough for this variance"):
         propose(Aggregate(kind="variance", protects="value"), specification, Belief())
+
+
+def test_the_noise_is_added_to_whole_numbers_however_large(monkeypatch):
+    """A double would round the total first, and neighbouring totals could lie further apart than the sensitivity."""
+    monkeypatch.setattr("discretion.noise.discrete_laplace", lambda scale, size, rng: np.full(size, -(2**60)))
+    mechanism = propose(Aggregate(kind="sum", protects="value", upper=2**20), Specification.of([(MICRO, 9)]), Belief())
+    totals = np.array([[2**60 + 1]], dtype=object)
+    assert [1.0] == mechanism.release(Statistics(counts=np.array([[9]]), totals=totals), None).tolist()

@@ -76,13 +76,11 @@ class Partition:
 
     def release(self, statistics: Statistics, rng: Rng) -> Floats:
         aggregate, people = self.aggregate, self.specification.size
-        noisy = np.array(
-            [
-                np.asarray(centre, dtype=np.float64) + noise.discrete_laplace(scale, aggregate.groups, rng)
-                for centre, scale in zip(self.centres(statistics), self.scales, strict=True)
-            ]
-        )
-        steps = np.array(self.coefficients) @ noisy
+        noisy = [  # whole numbers of any size: a rounded centre would move by more than its sensitivity
+            centre + noise.discrete_laplace(scale, aggregate.groups, rng).astype(object)
+            for centre, scale in zip(self.centres(statistics), self.scales, strict=True)
+        ]
+        steps = np.array(self.coefficients) @ np.array(noisy, dtype=np.float64)
         if aggregate.kind == "mean":
             return np.asarray(float(aggregate.origin) + float(aggregate.step) * steps / people)
         origin = float(aggregate.origin) * people if aggregate.size_is_public else 0.0
