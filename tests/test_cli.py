@@ -110,7 +110,8 @@ def test_a_change_of_mind_is_recorded(clinic):
     assert told("prefer 17 0.2")["entry"]
     assert 0.2 == told("receipt 17")["allowance"]
     assert "Entry" in run("prefer 17 0").stdout
-    assert 2 == run("prefer 17 -1").exit_code
+    assert 2 == run("prefer 17 -- -1").exit_code
+    assert 2 == run("prefer 17 often").exit_code
     assert 2 == run("prefer 17_000 1").exit_code
 
 

@@ -1,5 +1,7 @@
 """The connection keeps its promises: DESIGN's example, refusals, changes of mind and of files."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -207,6 +209,10 @@ def test_named_levels_and_missing_preferences(tmp_path):
         db.protect("t", table, person="id", epsilon="privacy", levels={"strict": 0.1, "open": 1.0})
         assert {0.1: 2, 0.7: 1} == {row["epsilon"]: row["people"] for row in db.balance()}
         assert db.sql("SELECT COUNT(*) FROM t WHERE x").entry
+        db.prefer(3, "strict")
+        assert 0.1 == db.receipt(3).allowance
+        with pytest.raises(InvalidPreference):
+            db.prefer(3, "")
 
 
 def test_a_register_cannot_be_read_in_another_way_later(db, tmp_path):
@@ -284,6 +290,35 @@ def test_a_register_is_named_where_there_are_several(tmp_path):
         with pytest.raises(InvalidDeclaration, match="'a', 'b'"):
             db.receipt(1)
         assert 0.1 == db.receipt(1, register="a").allowance
+
+
+@pytest.mark.xdist_group("postgres")
+def test_the_same_works_with_a_ledger_in_postgresql(postgres_place, tmp_path):
+    with dn.connect(postgres_place) as db:
+        db.protect("t", patients(500), person="patient_id", epsilon="epsilon")
+        first = db.sql("SELECT COUNT(*) FROM t WHERE smoker")
+        assert first == db.sql("SELECT COUNT(*) FROM t WHERE smoker")
+        db.prefer(3, 0.2)
+        assert 1 == len(db.receipt(3).releases)
+        assert db.audit(head=db.head()).passed
+
+
+def test_analysts_who_ask_at_once_cannot_overspend_together(db, tmp_path):
+    """Each question takes three tenths of every allowance: three of eight fit."""
+
+    def ask(age):
+        with dn.connect(tmp_path / "clinic.discretion") as own:
+            try:
+                sql = f"SELECT COUNT(*) FROM patients WHERE age > {age}"
+                return own.sql(sql, share=0.3, mechanism="exponential").entry
+            except BudgetExhausted:
+                return ""
+
+    with ThreadPoolExecutor(8) as pool:
+        entries = list(pool.map(ask, range(30, 70, 5)))
+    assert 3 == sum(map(bool, entries))
+    assert {0.9} == {round(row["spent"] / row["epsilon"], 6) for row in db.balance()}
+    assert db.audit().passed
 
 
 def test_an_unknown_engine_and_unknown_columns_are_refused(tmp_path):

@@ -278,7 +278,7 @@ def history(ledger: Ledger = Place, json: Json = False) -> None:
 @app.command()
 def prefer(
     person: Annotated[str, typer.Argument(help="The person, as the register names them.")],
-    epsilon: Annotated[float, typer.Argument(help="What they choose now; 0 withdraws.", min=0)],
+    epsilon: Annotated[str, typer.Argument(help="What they choose now, a number or a level; 0 withdraws.")],
     register: Register = "",
     ledger: Ledger = Place,
     json: Json = False,

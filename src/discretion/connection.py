@@ -128,9 +128,14 @@ class Connection:
         place = known.source if source is None else self._place(name, source)
         return self._renew(name, known.at(place))
 
-    def prefer(self, person: Any, epsilon: float, *, register: str = "") -> str:
-        """Somebody chooses anew, at any time; 0 withdraws. What is spent stays spent. Returns the ledger's entry."""
-        return self._ledger.prefer(self._one_register(register), person, epsilon)
+    def prefer(self, person: Any, epsilon: float | str, *, register: str = "") -> str:
+        """Somebody chooses anew, at any time: a number, or a level by name; 0 withdraws. What is spent stays spent.
+
+        Returns the ledger's entry.
+        """
+        name = self._one_register(register)
+        choices = Enrolment.from_json(self._ledger.register(name).source)
+        return self._ledger.prefer(name, person, choices.worth_of(epsilon))
 
     def audit(self, *, head: str = "") -> LedgerAudit:
         """Add every balance up again from the entries and check their seals; `head` is one printed earlier."""

@@ -57,6 +57,13 @@ class Enrolment:
         worth = [(one, first.get(one, now)) for one, now in zip(map(_plain, found), micro.tolist(), strict=True)]
         return replace(self, worth=tuple(worth)), pa.table(enrolled)
 
+    def worth_of(self, preference: float | str) -> float:
+        """The ε that somebody states by number or by name."""
+        epsilon = self._stated(preference)
+        if isnan(epsilon):
+            raise InvalidPreference("A new preference must be a number or a named level, got none.")
+        return epsilon
+
     def _worth(self, found: Sequence[Any]) -> Integers:
         """Micro-ε of every different preference found."""
         stated = np.array([self._stated(preference) for preference in found], dtype=np.float64)
