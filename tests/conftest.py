@@ -1,7 +1,9 @@
 """What several test files need."""
 
 import json
+import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,19 @@ def golden() -> Callable[[str], Any]:
     return lambda name: json.loads((GOLDEN / f"{name}.json").read_text())
 
 
+def start_postgres(data: Path) -> Any:
+    """pgserver gives a start ten seconds; a busy machine may need more, while the server goes on starting."""
+    import pgserver
+
+    for _ in range(5):
+        try:
+            return pgserver.get_server(data, cleanup_mode="delete")
+        except (subprocess.TimeoutExpired, AssertionError):
+            pgserver.PostgresServer._instances.clear()
+            time.sleep(3)
+    return pgserver.get_server(data, cleanup_mode="delete")
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[sa.URL]:
     """A throw-away PostgreSQL server, as root too; tests that use it are marked xdist_group("postgres")."""
@@ -27,9 +42,7 @@ def postgres_server() -> Iterator[sa.URL]:
         folder.chmod(0o755)  # the server runs as a user of its own when we are root
         (folder / "runtime").mkdir(mode=0o700)
         patch.setenv("XDG_RUNTIME_DIR", str(folder / "runtime"))  # its lock files; read when it is imported
-        import pgserver
-
-        server = pgserver.get_server(folder / "data", cleanup_mode="delete")
+        server = start_postgres(folder / "data")
         server.psql("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf()")  # tests kill clients, not the machine
         yield sa.make_url(server.get_uri()).set(drivername="postgresql+psycopg")
         server.cleanup()
