@@ -119,11 +119,11 @@ def total_error(
 ) -> Error:
     """The error of an affine estimate whose people count `share` and whose noise has this variance, in steps².
 
-    Where the worst case of everything is better than what follows from the belief, it is used: it always holds.
+    A number β adds scatter to a bias nearly as bad as the worst: where the worst case is better, it holds, and is used.
     """
     unit = float(aggregate.step) / (specification.size if aggregate.kind == "mean" else 1)
     heads, parts_of_error = specification.heads, []
-    for used in dict.fromkeys([belief, Belief()]):
+    for used in [belief, Belief()] if belief.beta else [belief]:
         means = believed(aggregate, used)
         drawn = sqrt(variance + means.variance * assignment(share, heads, means))
         parts_of_error.append((unit * bias(share, heads, means, offset), unit * drawn, used))
