@@ -41,7 +41,7 @@ def ratio(first: str, second: str, x: float, most: float, least: float = 0.0) ->
     return check
 
 
-def monotone(names: list[str], rising: bool, slack: float = 2.0) -> Check:
+def monotone(names: list[str], rising: bool, slack: float = 4.0) -> Check:
     """Whether every curve only rises (falls), up to `slack` standard errors of a step."""
 
     def check(points: Points) -> Finding:

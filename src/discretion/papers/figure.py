@@ -90,11 +90,10 @@ class Axes:
 
     x: str  # the labels; one for each panel where they differ, separated by |
     y: str
-    log_x: bool = False  # where the numbers span more than a factor 50
+    log_x: bool = False  # where the numbers span more than a factor of eight
     log_y: bool = False
     better: Literal["smaller", "larger", ""] = "smaller"  # which y is the better answer; "": neither
     columns: int = 1  # panels side by side
-    zoom: tuple[float, float] | None = None  # the part of y worth looking at
 
 
 @dataclass(frozen=True, kw_only=True)

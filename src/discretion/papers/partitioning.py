@@ -295,8 +295,8 @@ def _count_figure(number: int, country: str) -> Figure:
             Claim(text="partitioning beats Minimum also when the groups' counts are added up", check=_added_up),
         ),
         axes=Axes(
-            x="threshold over the mean budget (0: the smallest budget)",
-            y="mean |relative frequency error|",
+            x="threshold / mean budget (0: smallest)",
+            y="mean relative frequency error",
             log_y=True,
             columns=2,
         ),

@@ -186,7 +186,7 @@ def _median(letter: str, title: str, parameter: str, values: list[float], x: str
         title=f"PDP Figure 2({letter}): RMSE of a median against {title}",
         compute=_beside_counts(sweep(base=base)) if letter == "d" else sweep(base=base),
         claims=claims,
-        axes=Axes(x=x, y="RMSE of the median", log_y=True),
+        axes=Axes(x=x, y="RMSE of the median|RMSE of the count", log_y=True, columns=2),
         data=VALUES,
         runs=300,
         quick=15,

@@ -6,7 +6,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from discretion.papers.figure import Outcome, Point
 
@@ -61,8 +61,9 @@ def _canvas(outcome: Outcome) -> Canvas:
 
 
 def _legend_columns(names: list[str], width: float) -> int:
-    longest = max((len(name) for name in names), default=1)
-    return max(1, min(len(names), int(width / (0.075 * longest + 0.55))))  # inches of a letter, and of a handle
+    lengths = [len(name) for name in names] or [1]
+    usual = (max(lengths) + sum(lengths) / len(lengths)) / 2  # columns are as wide as their own longest name
+    return max(1, min(len(names), int(width / (0.075 * usual + 0.55))))  # inches of a letter, and of a handle
 
 
 def _looks(outcome: Outcome) -> dict[str, dict[str, Any]]:
@@ -70,7 +71,7 @@ def _looks(outcome: Outcome) -> dict[str, dict[str, Any]]:
     for number, name in enumerate(outcome.points.names("paper")):
         looks[name] = {"color": PAPER[number % 8], "marker": MARKERS[number % 8], "lw": 1.4, "ms": 4.5, "zorder": 3}
     for number, name in enumerate(outcome.points.names("auto")):
-        looks[name] = {"color": AUTO[number % 4], "ls": DASHES[number % 4], "lw": 2.4, "marker": "", "zorder": 4}
+        looks[name] = {"color": AUTO[number % 4], "ls": DASHES[number % 4], "lw": 2.6, "marker": "", "zorder": 2.5}
     for number, name in enumerate(outcome.points.names("reference")):
         looks[name] = {
             "color": "#999999",
@@ -116,15 +117,17 @@ def _label(place: Any, outcome: Outcome, panel: str, points: list[Point]) -> Non
         place.set_title(panel, fontsize=10)
     if all(isinstance(p.x, int) for p in points):
         place.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if axes.log_x and _spans([p.x for p in points]):
-        place.set_xscale("log")
-    if axes.log_y and _spans([p.y for p in points]):
-        place.set_yscale("log")
-    if axes.zoom is not None:
-        place.set_ylim(axes.zoom)
+    _scale(place.xaxis, [p.x for p in points], axes.log_x)
+    _scale(place.yaxis, [p.y for p in points], axes.log_y)
 
 
-def _spans(values: list[Any]) -> bool:
-    """Whether a logarithmic scale helps: it would label a short span badly."""
+def _scale(axis: Any, values: list[Any], wanted: bool) -> None:
+    """Logarithmic where numbers span a factor of eight; with plain labels while they span less than a thousand."""
     positive = [v for v in values if not isinstance(v, str) and isfinite(v) and v > 0]
-    return len(positive) > 1 and max(positive) > 50 * min(positive)
+    if not wanted or len(positive) < 2 or max(positive) < 8 * min(positive):
+        return
+    axis._set_axes_scale("log")
+    if max(positive) < 1_000 * min(positive):
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+        axis.set_minor_locator(NullLocator())

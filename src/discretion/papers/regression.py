@@ -179,7 +179,7 @@ def _figure(letter: str, title: str, parameter: str, values: list[float], x: str
         title=f"PDP Figure 3({letter}): test error of linear regression against {title}",
         compute=Fits(id=name, base=base, parameter=parameter, values=values),
         claims=claims,
-        axes=Axes(x=x, y="RMSE on the scale [−1, 1]", zoom=(0.2, 1.0)),
+        axes=Axes(x=x, y="RMSE on the scale [−1, 1]", log_y=True),
         data=DATA,
         runs=100,
         quick=3,
