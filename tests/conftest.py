@@ -28,7 +28,7 @@ def start_postgres(data: Path) -> Any:
     for _ in range(5):
         try:
             return pgserver.get_server(data, cleanup_mode="delete")
-        except (subprocess.TimeoutExpired, AssertionError):
+        except (subprocess.SubprocessError, AssertionError):  # also: another worker adds its user at once
             pgserver.PostgresServer._instances.clear()
             time.sleep(3)
     return pgserver.get_server(data, cleanup_mode="delete")
