@@ -82,3 +82,12 @@ def test_it_reads_well():
     assert "3 people: 1 at ε=0.1, 2 at ε=1" == str(Specification(epsilons=(MICRO // 10, MICRO), people=(1, 2)))
     many = Specification(epsilons=tuple(range(1, 10)), people=(1,) * 9)
     assert "(9 levels)" in str(many)
+
+
+def test_counting_and_sorting_give_the_same_cohorts():
+    """Small ε are counted, large ones sorted: one large ε switches the method and must change nothing else."""
+    epsilons = np.tile([0.3, 0.1, 0.0, 0.3, 2.5], 3)
+    counted, places = Specification.assign(epsilons)
+    sorted_, others = Specification.assign(np.append(epsilons, 9.0))
+    assert (counted.epsilons, counted.people) == (sorted_.epsilons[:-1], sorted_.people[:-1])
+    assert places.tolist() == others[:-1].tolist()

@@ -103,9 +103,9 @@ class Specification:
             )
         if menu is not None:
             micro_epsilon = round_down(micro_epsilon, menu)
-        found, cohort, people = np.unique(micro_epsilon, return_inverse=True, return_counts=True)
+        found, cohort, people = _grouped(micro_epsilon)
         specification = cls(epsilons=tuple(found.tolist()), people=tuple(people.tolist()))
-        return specification, cohort.astype(np.int64)
+        return specification, cohort
 
     def times(self, weight: int) -> "Specification":
         """The same people with `weight` times as much to spend."""
@@ -143,6 +143,16 @@ class Specification:
         )
         more = f", ... ({len(self.epsilons)} levels)" if len(self.epsilons) > 6 else ""
         return f"{self.size:,} people: {shown}{more}"
+
+
+def _grouped(micro_epsilon: Integers) -> tuple[Integers, Integers, Integers]:
+    """The levels, each person's place among them, and their head-counts; by counting where ε is small, else sorting."""
+    if micro_epsilon.max() > 4 * MICRO:
+        found, cohort, people = np.unique(micro_epsilon, return_inverse=True, return_counts=True)
+        return found, cohort.astype(np.int64), people
+    heads = np.bincount(micro_epsilon)
+    found = np.flatnonzero(heads)
+    return found, (np.cumsum(heads > 0) - 1)[micro_epsilon], heads[found]
 
 
 def _frozen(values: Sequence[int]) -> Integers:
