@@ -50,7 +50,7 @@ def test_protect_shows_what_becomes_public(folder):
 def test_protect_asks_for_everything_missing_in_one_go(folder):
     outcome = run("protect patients patients.csv --bounds size=0:1 --keys colour=red")
     assert 2 == outcome.exit_code
-    for text in ("person=", "epsilon=", "'size'", "'colour'"):
+    for text in ("`person`", "`epsilon`", "'size'", "'colour'"):
         assert text in outcome.stderr, text
 
 

@@ -26,7 +26,7 @@ def test_everything_missing_or_wrong_is_told_in_one_go():
     with pytest.raises(InvalidDeclaration) as refusal:
         declared(person="", bounds={"region": (0, 1), "size": (0, 1)}, keys={"colour": ["red"]})
     told = str(refusal.value)
-    expected = ("person=", "epsilon=", "register=", "'size'", "'colour'", "bounds are for numbers", "age INTEGER")
+    expected = ("`person`", "`epsilon`", "`register`", "'size'", "'colour'", "bounds are for numbers", "age INTEGER")
     assert [] == [word for word in expected if word not in told]
 
 

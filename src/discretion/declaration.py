@@ -55,14 +55,14 @@ def _owner(columns: Mapping[str, str], registers: Sequence[str], person: str, ep
     """What is wrong with saying whose rows these are, and who chose what."""
     wrong = []
     if not person:
-        wrong.append("say whose row each row is: person=<column>")
+        wrong.append("`person` is missing: the column that says whose row each row is")
     if not (epsilon or register):
         wrong.append(
-            "say where preferences are: epsilon=<column> of this table (who is in it is public, values are protected), "
-            "or register=<name> of people enrolled before (being in the table is protected)"
+            "`epsilon` or `register` is missing: the column of preferences (who is in the table is public, values are "
+            "protected), or the name of people enrolled before (being in the table is protected)"
         )
     if epsilon and register:
-        wrong.append("give either epsilon= (the table is its own register) or register=, not both")
+        wrong.append("give either `epsilon` (the table is its own register) or `register`, not both")
     if register and register not in registers:
         known = ", ".join(map(repr, registers)) or "none yet"
         wrong.append(f"there is no register {register!r} (there is {known}); enrol it with `register` first")

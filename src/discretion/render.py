@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
@@ -25,6 +25,7 @@ from discretion.release import Error, Release
 from discretion.table import Table
 
 MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
+SHORT = 20  # columns of texts up to this long are not wrapped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +47,10 @@ def show(sheets: Iterable[Sheet], console: Console) -> None:
 
 def _rich(sheet: Sheet) -> Group:
     table = RichTable(box=SIMPLE_HEAD, header_style="bold cyan", pad_edge=False, show_edge=False)
-    for name in sheet.columns:
-        right = name in sheet.numbers
-        table.add_column(Text(name), justify="right" if right else "left", no_wrap=right, overflow="fold")
+    for place, name in enumerate(sheet.columns):
+        short = all(len(row[place]) <= SHORT for row in sheet.rows)
+        justify: Literal["left", "right"] = "right" if name in sheet.numbers else "left"
+        table.add_column(Text(name), justify=justify, no_wrap=short, overflow="fold")
     for row in sheet.rows:
         table.add_row(*map(Text, row))
     notes = [Text(note, style="dim") for note in sheet.notes]

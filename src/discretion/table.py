@@ -81,6 +81,16 @@ class Table:
             if not values or len(set(values)) != len(values):
                 raise InvalidDeclaration(f"Keys of {column!r} must be one or more different values.")
 
+    def __str__(self) -> str:
+        secret = "everybody's values" if self.protects == "value" else "whether somebody is in it, and all about them"
+        bounds = [f"{column} from {low:g} to {high:g}" for column, (low, high) in self.bounds.items()]
+        keys = [f"{column} in {', '.join(map(str, values))}" for column, values in self.keys.items()]
+        return (
+            f"Table {self.name!r} protects {secret}; at most {self.rows_per_person} row(s) of a person count.\n"
+            f"Public: its columns ({', '.join(self.columns)}), how many people chose which level in register {self.register!r}"
+            f"{''.join(f', {said}' for said in (*bounds, *keys))}."
+        )
+
     def to_json(self) -> str:
         """Canonical text, for the ledger."""
         return json.dumps(asdict(self), sort_keys=True)
