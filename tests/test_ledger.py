@@ -478,6 +478,13 @@ def test_rounded_arithmetic_needs_the_stewards_leave(place):
         assert "rounded arithmetic" in ledger.receipt("people", "eve").releases[0].promise
 
 
+def test_protection_of_single_rows_cannot_be_charged_to_people(place):
+    with clinic(place) as ledger:
+        offer = ledger.offer("people")
+        with pytest.raises(QueryRefused, match="each row apart"):
+            ledger.charge(offer, all_of(offer, unit="row"), table="visits", analyst="ada", memo="")
+
+
 def test_the_largest_share_and_quotas_are_kept(place):
     with clinic(place, largest_share=0.2, quotas={"ada": 0.3, "*": 0.1}) as ledger:
         with pytest.raises(QueryRefused, match=r"0\.2"):

@@ -243,6 +243,7 @@ class _Replay:
         policy = table.policy
         allowed = share <= Fraction(str(policy.largest_share)) and (policy.individual or not individual)
         allowed = allowed and (policy.float_arithmetic or facts["guarantee"]["arithmetic"] == "exact")
+        allowed = allowed and facts["guarantee"]["unit"] == "person"
         self.expect(allowed and table.register == facts["register"], entry.seq, "The charge breaks the table's policy.")
         key = (facts["table"], facts["analyst"])
         self.quotas[key] = self.quotas.get(key, 0) + ceil(share * MICRO)

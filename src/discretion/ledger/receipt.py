@@ -173,12 +173,11 @@ def in_plain_words(guarantee: dict[str, Any], epsilon: float, delta: float) -> s
             f"This release was NOT differentially private (model `individual`, ε = {epsilon:g}). It hides {secret} "
             "only from somebody who asks nothing else; several such answers together can reveal it."
         )
-    whole = {"person": "", "row": " Each of your rows was protected apart.", "item": " Each item was protected apart."}
     doubt = f", except with a probability of at most {delta:g}" if delta else ""
     caution = " (computed with rounded arithmetic)" if guarantee["arithmetic"] == "float" else ""
     return (
         f"The answer protects {secret}: whatever somebody thought about you before seeing it, it moved their odds by a "
-        f"factor of at most {exp(epsilon):.4g} (ε = {epsilon:g}){doubt}.{whole[guarantee['unit']]}{caution}"
+        f"factor of at most {exp(epsilon):.4g} (ε = {epsilon:g}){doubt}{caution}."
     )
 
 

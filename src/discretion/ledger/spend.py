@@ -136,6 +136,11 @@ def _obey(db: sa.Connection, table: Table, offered: Offer, guarantee: Guarantee,
             f"Table {table.name!r} belongs to register {table.register!r} and protects {table.protects}; a plan for "
             f"register {offered.register!r} that protects {guarantee.protects} cannot be charged."
         )
+    if guarantee.unit != "person":
+        raise QueryRefused(
+            f"The ledger keeps accounts of people, and this plan protects each {guarantee.unit} apart: a person would "
+            "lose more than was written down. Ask for a guarantee per person."
+        )
     if offered.share > exact(policy.largest_share):
         raise QueryRefused(
             f"share = {float(offered.share):g} is more than table {table.name!r} allows in one question: "
