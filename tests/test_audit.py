@@ -148,6 +148,16 @@ def test_a_forged_chain_shows_by_an_earlier_head_alone(busy):
     assert 10 == audit_ledger(busy, head=head).first_bad
 
 
+def test_an_entry_sealed_anew_breaks_the_chain_behind_it(busy):
+    with Ledger(busy) as ledger, ledger._store.writing() as tx:
+        body = tx.db.scalar(sa.text("SELECT body FROM discretion_entry WHERE seq = 4")).replace("SELECT 1", "SELECT 2")
+        update = sa.text("UPDATE discretion_entry SET body = :body, hash = :hash WHERE seq = 4")
+        tx.db.execute(update, {"body": body, "hash": digest(body)})
+    audit = audit_ledger(busy)
+    assert (5, 1) == (audit.first_bad, len(audit.findings))
+    assert "does not follow" in audit.findings[0].text
+
+
 def test_two_answers_for_one_charge_are_found(busy):
     with Ledger(busy) as ledger:
         ledger.deliver(ask(ledger), "{}")  # 11, 12
