@@ -98,6 +98,20 @@ def test_a_balance_shows_only_what_is_worth_a_column():
     assert (*held, "delta", "in_source") == render.balance_sheets(gone)[0].columns
 
 
+def test_a_history_tells_a_delivery_beside_its_charge():
+    charge = {"entry": "2-b", "time": "2026-01-01T00:00:00", "kind": "charge", "table": "t", "analyst": "ada"}
+    paid = {**charge, "text": "SELECT 1", "largest_epsilon": 0.25, "answered": True}
+    lost = {**paid, "entry": "4-d", "text": "SELECT 2", "answered": False}
+    told = {**paid, "entry": "3-c", "kind": "deliver", "text": "", "answered": None}
+    declared = {**told, "entry": "1-a", "kind": "declare", "largest_epsilon": None, "analyst": None}
+    (sheet,) = render.history_sheets(Listing(pa.Table.from_pylist([declared, paid, told, lost])))
+    assert ("entry", "time", "kind", "most ε", "analyst", "what") == sheet.columns
+    assert [("declare", "", "t"), ("charge", "0.25", "SELECT 1")] == [
+        (row[2], row[3], row[5]) for row in sheet.rows[:2]
+    ]
+    assert "SELECT 2 (no answer was delivered)" == sheet.rows[2][5]
+
+
 def test_a_receipt_says_what_was_promised():
     use = Use(
         entry="5-a", time="2026-01-02T03:04:05", table="t", question="SELECT 1", epsilon=0.1, delta=0, promise="P"

@@ -179,12 +179,34 @@ def balance_sheets(balance: Listing) -> list[Sheet]:
     columns = ["register", "people", "epsilon", "spent", "remaining"]
     columns += [extra for extra in ("delta", "individual_spent") if any(row.get(extra) for row in rows)]
     columns += ["in_source"] if not all(row.get("in_source", True) for row in rows) else []
-    return [_listed("Balance", balance, columns)]
+    places = [balance.columns.index(column) for column in columns]
+    texts = tuple(tuple(row[place] for place in places) for row in balance.rows())
+    numbers = frozenset(columns) - {"register", "in_source"}
+    return [Sheet(title="Balance", columns=tuple(columns), rows=texts, numbers=numbers)]
 
 
 def history_sheets(history: Listing) -> list[Sheet]:
-    """Every entry, in order."""
-    return [_listed("History", history, ["entry", "time", "kind", "table", "analyst", "largest_epsilon", "text"])]
+    """Every entry, in order; a delivery is told beside its charge."""
+    rows = [row for row in history if row["kind"] != "deliver"]
+    analysts = any(row["analyst"] for row in rows)
+    return [
+        Sheet(
+            title="History",
+            columns=("entry", "time", "kind", "most ε", *(["analyst"] if analysts else []), "what"),
+            rows=tuple(
+                (
+                    row["entry"],
+                    _when(row["time"]),
+                    row["kind"],
+                    "" if row["largest_epsilon"] is None else f"{row['largest_epsilon']:.6g}",
+                    *([row["analyst"] or ""] if analysts else []),
+                    _what(row),
+                )
+                for row in rows
+            ),
+            numbers=frozenset({"most ε"}),
+        )
+    ]
 
 
 def receipt_sheets(receipt: Receipt) -> list[Sheet]:
@@ -312,15 +334,9 @@ def to_json(content: Any) -> str:
     return json.dumps(_finite(content), indent=2, ensure_ascii=False, default=str)
 
 
-def _listed(title: str, listing: Listing, columns: list[str]) -> Sheet:
-    places = [listing.columns.index(column) for column in columns if column in listing.columns]
-    names = tuple(listing.columns[place] for place in places)
-    numbers = frozenset(names) - {"register", "entry", "time", "kind", "table", "analyst", "text", "in_source"}
-    rows = tuple(
-        tuple(_when(row[place]) if listing.columns[place] == "time" else row[place] for place in places)
-        for row in listing.rows()
-    )
-    return Sheet(title=title, columns=names, rows=rows, numbers=numbers)
+def _what(entry: dict[str, Any]) -> str:
+    text = entry["text"] or entry["table"] or ""
+    return f"{text} (no answer was delivered)" if entry["answered"] is False else text
 
 
 def _role(table: Table, column: str) -> str:

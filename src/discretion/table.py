@@ -87,8 +87,8 @@ class Table:
         keys = [f"{column} in {', '.join(map(str, values))}" for column, values in self.keys.items()]
         return (
             f"Table {self.name!r} protects {secret}; at most {self.rows_per_person} row(s) of a person count.\n"
-            f"Public: its columns ({', '.join(self.columns)}), how many people chose which level in register {self.register!r}"
-            f"{''.join(f', {said}' for said in (*bounds, *keys))}."
+            f"Public: its columns ({', '.join(self.columns)}), how many people chose which level in register "
+            f"{self.register!r}{''.join(f', {said}' for said in (*bounds, *keys))}."
         )
 
     def to_json(self) -> str:
