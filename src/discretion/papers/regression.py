@@ -42,7 +42,8 @@ class Fits:
 
     def __call__(self, effort: Effort) -> Iterator[list[Point]]:
         people = _people(effort.data, effort.seed)
-        for x in self.values:
+        enough = [x for x in self.values if self.parameter != "people" or x <= len(people)]
+        for x in enough or [float(len(people))]:
             setting = replace(self.base, **{self.parameter: int(x) if self.parameter == "people" else x})  # type: ignore[arg-type]
             errors: dict[str, list[float]] = {}
             for run in range(effort.runs):
