@@ -279,6 +279,11 @@ def test_an_unfiltered_count_of_people_is_exact_and_free_under_value(db):
     assert PEOPLE == release.value
     assert 0 == release.error.total
     assert {0.0} == {row["spent"] for row in db.balance()}
+    both, alone = (
+        db.explain(f"SELECT {asked} FROM patients") for asked in ("COUNT(DISTINCT patient_id), AVG(age)", "AVG(age)")
+    )
+    assert alone.guarantee == both.guarantee  # what costs nothing takes no part of the share
+    assert both.choices[1].mechanism.error == alone.choices[0].mechanism.error
 
 
 def test_a_register_is_named_where_there_are_several(tmp_path):

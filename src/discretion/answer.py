@@ -17,7 +17,7 @@ from discretion.mechanisms import answer as draw
 from discretion.mechanisms.belief import Assume, Belief
 from discretion.noise import Floats, Rng
 from discretion.plan import Plan, choose
-from discretion.query import Query, parse
+from discretion.query import Asked, Query, parse
 from discretion.release import Error, Release
 from discretion.statistics import Statistics
 from discretion.uncertainty import propagate
@@ -106,9 +106,11 @@ def _changes(offer: Offer, ledger: Ledger) -> pa.Table | None:
 
 
 def propose(question: Question, query: Query, ledger: Ledger) -> tuple[Offer, Plan]:
+    """What everybody may spend on each part of the question, and the plan that spends it best."""
     belief = Belief(assume=question.assume, expect=question.expect)
     parts = weights(query) if question.with_interval else (1,) * len(query.asked)
-    offer = ledger.offer(query.table.register, share=question.share, parts=sum(parts), partial=question.partial)
+    paid = sum(parts) - sum(part for part, one in zip(parts, query.asked, strict=False) if _is_free(one, question))
+    offer = ledger.offer(query.table.register, share=question.share, parts=paid or 1, partial=question.partial)
     asked = flanked(query, offer.specification, belief, question.mechanism) if question.with_interval else query
     plan = choose(
         asked.aggregates,
@@ -120,6 +122,12 @@ def propose(question: Question, query: Query, ledger: Ledger) -> tuple[Offer, Pl
         labels=[one.text for one in asked.asked],
     )
     return offer, plan
+
+
+def _is_free(asked: Asked, question: Question) -> bool:
+    """Whether the answer is public, so that the others can have its part of the share."""
+    counts = asked.aggregate.kind in ("count", "people") and asked.aggregate.size_is_public
+    return counts and question.mechanism in ("auto", "public")
 
 
 def _charge(question: Question, query: Query, identity: str, ledger: Ledger) -> tuple[Plan, str]:
