@@ -18,7 +18,7 @@ from discretion.sql.aggregation import AGGREGATES, Asked, asked, refuse_aggregat
 from discretion.sql.expression import refuse, scalar
 from discretion.sql.key import Key, bare, keys
 from discretion.sql.relation import ALLOWED, Joined, Relation, Tables, clauses, relation
-from discretion.sql.scalar import only
+from discretion.sql.scalar import only, unbracketed
 from discretion.statistics import Aggregate
 from discretion.table import Table
 
@@ -325,7 +325,7 @@ def _text(query: Query, found: Relation) -> str:
         target = exp.alias_(exp.to_table(joined.named), joined.shown, table=True)
         on = exp.EQ(this=joined.on.plain.copy(), expression=key)
         select = select.join(target, on=on, join_type="left" if joined.outer else "")
-    select = select.where(*(exp.paren(one.plain) for one in found.filters))
+    select = select.where(*(exp.paren(unbracketed(one.plain)) for one in found.filters))
     select = select.group_by(*(key.plain.copy() for key in query.keys)) if query.keys else select
     if query.having is not None:
         select = select.having(written(query.having))

@@ -9,7 +9,7 @@ from sqlglot import exp
 from discretion.errors import QueryRefused
 from discretion.sql.expression import predicate, refuse, scalar
 from discretion.sql.relation import Relation
-from discretion.sql.scalar import Scalar, only, shown
+from discretion.sql.scalar import Scalar, only, shown, unbracketed
 from discretion.statistics import Aggregate, Kind
 from discretion.table import Table
 
@@ -187,9 +187,7 @@ def _asked(plain: exp.Expr, filtered: Scalar | None, shape: Aggregate, value: Sc
 
 def _named(node: exp.Expr, kind: Kind, value: Scalar, rank: Fraction | None) -> exp.Expr:
     """The aggregate over the table's own columns, in one spelling."""
-    column = value.plain.copy()
-    while isinstance(column, exp.Paren):
-        column = column.this
+    column = unbracketed(value.plain.copy())
     if kind == "variance":
         return exp.Variance(this=column)
     if rank is None or isinstance(node, (exp.Min, exp.Max, exp.Median)):

@@ -12,7 +12,7 @@ from discretion.sql import arithmetic
 from discretion.sql.aggregation import AGGREGATES
 from discretion.sql.expression import scalar
 from discretion.sql.relation import Relation
-from discretion.sql.scalar import Scalar, listed, only, shown
+from discretion.sql.scalar import Scalar, listed, only, shown, unbracketed
 from discretion.table import Table
 
 
@@ -35,9 +35,7 @@ def keys(select: exp.Select, found: Relation) -> tuple[Key, ...]:
 
 def bare(node: exp.Expr) -> str:
     """A row expression's text without outer brackets, to compare by."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node.sql("duckdb", comments=False, normalize=True)
+    return unbracketed(node).sql("duckdb", comments=False, normalize=True)
 
 
 def _listed(select: exp.Select, found: Relation) -> list[Key]:

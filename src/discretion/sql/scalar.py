@@ -130,6 +130,13 @@ def shown(node: exp.Expr) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def unbracketed(node: exp.Expr) -> exp.Expr:
+    """An expression without outer brackets."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
 def listed(names: Iterable[str]) -> str:
     """Names for a message."""
     return ", ".join(sorted(names)) or "none"
