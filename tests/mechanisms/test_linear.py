@@ -170,3 +170,26 @@ def test_stretching_is_the_papers(golden):
     assert Fraction(vector["bias"]) == scaled - sum(vector["D"])
     assert Fraction(vector["noise_scale"]) == mechanism.scales[0] * mechanism.unit / mechanism.divisor
     assert Fraction(vector["mse"]) == (scaled - sum(vector["D"])) ** 2 + 2 * Fraction(vector["noise_scale"]) ** 2
+
+
+@pytest.mark.parametrize("kind", ["count", "sum", "mean", "variance"])
+@pytest.mark.parametrize("name", ["weighted", "minimum", "threshold", "stretch", "sample"])
+def test_the_largest_and_the_smallest_epsilon_are_answered_too(name, kind):
+    """One step of noise at ε = 1,000 is e^−1000: below every double, which must not stop the plan."""
+    for levels in [(1_000 * MICRO,), (1, 1_000 * MICRO), (0, 1)]:
+        specification = Specification(epsilons=levels, people=(2,) * len(levels))
+        mechanism = MECHANISMS[name](Aggregate(kind=kind, protects="value"), specification, Belief())
+        assert mechanism.guarantee.honours(specification)
+        assert 0 <= mechanism.error.total < float("inf")
+
+
+@pytest.mark.parametrize("belief", BELIEFS, ids=["nothing", "independent", "partly"])
+@pytest.mark.parametrize("kind", ["count", "mean", "quantile"])
+def test_a_level_that_nobody_has_any_more_is_no_threshold(kind, belief):
+    rank = Fraction(1, 2) if kind == "quantile" else None
+    aggregate = Aggregate(kind=kind, protects="value", rank=rank)
+    specification = Specification(epsilons=(300_000, 800_000), people=(5, 0))
+    mechanism = MECHANISMS["threshold"](aggregate, specification, belief)
+    assert 300_000 == mechanism.guarantee.losses[300_000].micro_epsilon
+    with pytest.raises(Unsuitable, match="nobody"):
+        MECHANISMS["threshold"](aggregate, specification, belief, threshold="max")

@@ -7,12 +7,12 @@ steps per person until `error` turns it into the units of the answer.
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from math import hypot, sqrt
+from math import exp, expm1, hypot, sqrt
 from typing import Any, TypeVar
 
 import numpy as np
 
-from discretion.errors import InvalidDeclaration
+from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.linear import Linear, is_affine, parts, unit_of
 from discretion.noise import Floats
@@ -105,7 +105,7 @@ def over(heads: Integers, values: Floats) -> float:
 
 def laplace_variance(scale: float) -> float:
     """Variance of discrete Laplace noise: 2q/(1−q)², q = e^(−1/scale)."""
-    return 0.5 / float(np.sinh(0.5 / scale)) ** 2 if scale > 0 else 0.0
+    return 2 * exp(-1 / scale) / expm1(-1 / scale) ** 2 if scale > 0 else 0.0
 
 
 def total_error(
@@ -240,8 +240,11 @@ def tuned(
     offset: Fraction = Fraction(0),
 ) -> L:
     """The mechanism with these weights; without a divisor, weights are rescaled to add up to everybody."""
+    asked = int(specification.heads @ weights)
+    if asked == 0:
+        raise Unsuitable("It would leave nobody to answer about.")
     if divisor is None:
-        divisor = Fraction(int(specification.heads @ weights), specification.size)
+        divisor = Fraction(asked, specification.size)
     shape: dict[str, Any] = {"aggregate": aggregate, "specification": specification, "weights": tuple(weights.tolist())}
     if is_affine(aggregate):
         error = _affine_error(aggregate, specification, belief, weights, divisor, offset)

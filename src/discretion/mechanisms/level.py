@@ -32,7 +32,8 @@ def best_level(level: Level, specification: Specification, at: Callable[[int], L
     """
     if level != "best":
         return at(_fixed(level, specification))
-    allowed = [micro for micro in among if micro > 0]
+    nobody = {micro for micro, people in zip(specification.epsilons, specification.people, strict=True) if not people}
+    allowed = [micro for micro in among if micro > 0 and micro not in nobody]
     if not allowed:
         low, high = specification.strictest, specification.epsilons[-1]
         allowed = sorted({round(micro) for micro in np.geomspace(low, high, TRIED**2)})
