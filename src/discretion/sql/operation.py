@@ -170,7 +170,8 @@ def texts(node: exp.Expr, operands: Operands) -> Scalar:
 
 def date_part(node: exp.Expr, operands: Operands) -> Scalar:
     """EXTRACT(MONTH FROM day)."""
-    (moment,), name = flat(operands), str(node.this.name).upper()
+    (moment,), written = flat(operands), str(node.this.name).upper()
+    name = {"DAYOFWEEK": "DOW", "DAYOFYEAR": "DOY", "DAYOFWEEKISO": "ISODOW"}.get(written, written)
     if name not in PARTS or moment.kind not in _TIMES:
         raise QueryRefused(f"{shown(node)} must take one of {', '.join(PARTS)} from a date or a timestamp.")
     low, high = PARTS[name] or (None, None)
