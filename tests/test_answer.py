@@ -6,11 +6,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from clinics import clinic, patients
+from clinics import clinic, patients, visits, write
 from discretion.answer import Question, answer, conclude, explain, propose
 from discretion.connection import connect
 from discretion.engines.duckdb import DuckDB
-from discretion.errors import DiscretionError, EngineFailed, InvalidDeclaration, PlanOutdated, QueryRefused
+from discretion.errors import (
+    DiscretionError,
+    EngineFailed,
+    InvalidDeclaration,
+    PlanOutdated,
+    QueryRefused,
+    SourceChanged,
+)
 from discretion.ledger import Ledger
 from discretion.noise import simulation
 from discretion.query import parse
@@ -64,6 +71,19 @@ def test_a_failure_after_the_charge_gives_nothing_back_and_quotes_nothing(ledger
     assert min(spent(ledger)) > 0
     assert "torn" not in str(failure.value)
     assert failure.value.__cause__ is None
+
+
+@pytest.mark.parametrize("table", ["patients", "visits"])
+def test_rows_read_from_a_source_that_changed_after_planning_are_never_released(ledger, tmp_path, table):
+    class Late(DuckDB):
+        def compute(self, request):
+            changed = patients(seed=9) if table == "patients" else visits(seed=9)
+            write(changed, tmp_path / f"{table}.parquet")
+            return super().compute(request)
+
+    with pytest.raises(SourceChanged):
+        ask(f"SELECT COUNT(*) FROM {table} WHERE patient_id > 7", ledger, Late())
+    assert "deliver" not in ledger.history()["kind"].to_pylist()
 
 
 def test_a_plan_that_somebody_outdates_is_made_again(ledger, monkeypatch):

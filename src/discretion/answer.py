@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from discretion.engines import Cohorts, Engine, Rows
 from discretion.enrolment import Enrolment
-from discretion.errors import PlanOutdated
+from discretion.errors import PlanOutdated, SourceChanged
 from discretion.flank import flanked, interval_errors, weights
 from discretion.ledger import Ledger, Offer
 from discretion.mechanisms import answer as draw
@@ -47,6 +47,10 @@ def answer(question: Question, *, engine: Engine, ledger: Ledger) -> Release:
         return Release.from_json(stored)  # the same question on the same data: nothing new is told
     plan, entry = _charge(question, query, identity, ledger)  # durable before any row is read
     statistics = engine.compute(plan.request)  # the only line that reads rows
+    if _identify(question, query, engine, ledger) != identity:
+        raise SourceChanged(
+            f"The source of {query.table.name!r} changed while it was read. The charge stands; ask again."
+        )
     release = conclude(query, plan, statistics, entry=entry)
     ledger.deliver(entry, release.to_json())
     return release
