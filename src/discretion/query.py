@@ -305,6 +305,14 @@ def _check_arithmetic(query: Query) -> None:
             raise QueryRefused("HAVING needs a condition on released values, such as COUNT(*) > 100.")
 
 
+def _conditions(node: exp.Expr) -> list[exp.Expr]:
+    """The conditions that AND joins, however they are bracketed."""
+    node = unbracketed(node)
+    if isinstance(node, exp.And):
+        return [*_conditions(node.this), *_conditions(node.expression)]
+    return [node.copy()]
+
+
 def _text(query: Query, found: Relation) -> str:
     """The question in one spelling, over the table's own columns."""
 
@@ -325,7 +333,7 @@ def _text(query: Query, found: Relation) -> str:
         target = exp.alias_(exp.to_table(joined.named), joined.shown, table=True)
         on = exp.EQ(this=joined.on.plain.copy(), expression=key)
         select = select.join(target, on=on, join_type="left" if joined.outer else "")
-    select = select.where(*(exp.paren(unbracketed(one.plain)) for one in found.filters))
+    select = select.where(*(part for one in found.filters for part in _conditions(one.plain)))
     select = select.group_by(*(key.plain.copy() for key in query.keys)) if query.keys else select
     if query.having is not None:
         select = select.having(written(query.having))

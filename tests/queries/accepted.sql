@@ -3,7 +3,7 @@ SELECT COUNT(*) FROM patients
 -- > count complete: every row
 
 SELECT COUNT(*) AS n FROM patients WHERE age > 40 AND smoker
--- > SELECT COUNT(*) AS "n" FROM patients WHERE (age > 40 AND smoker)
+-- > SELECT COUNT(*) AS "n" FROM patients WHERE age > 40 AND smoker
 -- > count: every row
 -- > where (("t"."age" > 40) AND "t"."smoker")
 
@@ -20,7 +20,7 @@ SELECT COUNT(DISTINCT id) FROM patients
 -- > people complete: every row
 
 SELECT COUNT(DISTINCT id) FROM patients WHERE smoker
--- > SELECT COUNT(DISTINCT id) AS "count(distinct id)" FROM patients WHERE (smoker)
+-- > SELECT COUNT(DISTINCT id) AS "count(distinct id)" FROM patients WHERE smoker
 -- > people: every row
 -- > where "t"."smoker"
 
@@ -33,7 +33,7 @@ SELECT AVG(age) FROM patients
 -- > mean -60..60 by 1 from 60 complete: "t"."age"
 
 SELECT AVG(income) FROM patients WHERE region IN ('N', 'S')
--- > SELECT AVG(income) AS "avg(income)" FROM patients WHERE (region IN ('N', 'S'))
+-- > SELECT AVG(income) AS "avg(income)" FROM patients WHERE region IN ('N', 'S')
 -- > mean -5000000..5000000 by 1/100 from 50000: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
 -- > where ("t"."region" IN ('N', 'S'))
 
@@ -77,7 +77,7 @@ SELECT region, COUNT(*) FROM patients GROUP BY region
 -- > by "t"."region": N, S, E, W
 
 SELECT region, AVG(age) FROM patients WHERE smoker GROUP BY region
--- > SELECT region AS "region", AVG(age) AS "avg(age)" FROM patients WHERE (smoker) GROUP BY region
+-- > SELECT region AS "region", AVG(age) AS "avg(age)" FROM patients WHERE smoker GROUP BY region
 -- > mean -60..60 by 1 from 60: "t"."age"
 -- > where "t"."smoker"
 -- > by "t"."region": N, S, E, W
@@ -183,7 +183,7 @@ SELECT CASE WHEN COUNT(*) > 100 THEN 'many' ELSE 'few' END AS size FROM patients
 -- > count complete: every row
 
 SELECT COALESCE(AVG(income), 0) AS mean FROM patients WHERE age > 200
--- > SELECT COALESCE(AVG(income), 0) AS "mean" FROM patients WHERE (age > 200)
+-- > SELECT COALESCE(AVG(income), 0) AS "mean" FROM patients WHERE age > 200
 -- > mean -5000000..5000000 by 1/100 from 50000: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
 -- > where ("t"."age" > 200)
 
@@ -201,7 +201,7 @@ SELECT SUM(age * 2 + 1), AVG(120 - age) FROM patients
 -- > mean -60..60 by 1 from 60 complete: TRY(120 - "t"."age")
 
 SELECT SUM(income - 500) FROM patients WHERE NOT income IS NULL
--- > SELECT SUM(income - 500) AS "sum(income - 500)" FROM patients WHERE (NOT income IS NULL)
+-- > SELECT SUM(income - 500) AS "sum(income - 500)" FROM patients WHERE NOT income IS NULL
 -- > sum -50000..9950000 by 1/100 from 0: CASE WHEN ISFINITE(TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END - 500)) THEN TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END - 500) END
 -- > where (NOT (CASE WHEN ISFINITE("t"."income") THEN "t"."income" END IS NULL))
 
@@ -210,125 +210,125 @@ SELECT AVG(LEAST(GREATEST(LENGTH(note), 2), 8)) FROM patients
 -- > mean -3..3 by 1 from 5: TRY(LEAST(TRY(GREATEST(TRY(LENGTH("t"."note")), 2)), 8))
 
 SELECT COUNT(*) FROM patients WHERE age BETWEEN 20 AND 30 OR NOT smoker
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (age BETWEEN 20 AND 30 OR NOT smoker)
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE age BETWEEN 20 AND 30 OR NOT smoker
 -- > count: every row
 -- > where (("t"."age" BETWEEN 20 AND 30) OR (NOT "t"."smoker"))
 
 SELECT COUNT(*) FROM patients WHERE note LIKE 'note 1%' AND note NOT LIKE '%9'
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (note LIKE 'note 1%' AND NOT note LIKE '%9')
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE note LIKE 'note 1%' AND NOT note LIKE '%9'
 -- > count: every row
 -- > where (("t"."note" LIKE 'note 1%') AND (NOT ("t"."note" LIKE '%9')))
 
 SELECT COUNT(*) FROM patients WHERE note ILIKE 'NOTE 2_' OR note IS NULL
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (note ILIKE 'NOTE 2_' OR note IS NULL)
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE note ILIKE 'NOTE 2_' OR note IS NULL
 -- > count: every row
 -- > where (("t"."note" ILIKE 'NOTE 2_') OR ("t"."note" IS NULL))
 
 SELECT COUNT(*) FROM patients WHERE born < '1970-06-01' AND seen >= DATE '2024-03-01'
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (born < CAST('1970-06-01' AS DATE) AND seen >= CAST('2024-03-01' AS DATE))
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE born < CAST('1970-06-01' AS DATE) AND seen >= CAST('2024-03-01' AS DATE)
 -- > count: every row
 -- > where (("t"."born" < CAST('1970-06-01' AS DATE)) AND (TRY_CAST("t"."seen" AS TIMESTAMP) >= TRY_CAST(CAST('2024-03-01' AS DATE) AS TIMESTAMP)))
 
 SELECT COUNT(*) FROM patients WHERE born + INTERVAL 30 YEAR < seen AND DATE_DIFF('year', born, seen) < 80
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (born + INTERVAL '30' YEAR < seen AND DATE_DIFF('YEAR', born, seen) < 80)
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE born + INTERVAL '30' YEAR < seen AND DATE_DIFF('YEAR', born, seen) < 80
 -- > count: every row
 -- > where ((TRY("t"."born" + INTERVAL '30' YEAR) < "t"."seen") AND (TRY(DATE_DIFF('YEAR', TRY_CAST("t"."born" AS TIMESTAMP), TRY_CAST("t"."seen" AS TIMESTAMP))) < 80))
 
 SELECT COUNT(*) FROM patients WHERE YEAR(born) = 1950 OR DATE_PART('dow', seen) = 3
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (EXTRACT(YEAR FROM born) = 1950 OR EXTRACT(DAYOFWEEK FROM seen) = 3)
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE EXTRACT(YEAR FROM born) = 1950 OR EXTRACT(DAYOFWEEK FROM seen) = 3
 -- > count: every row
 -- > where ((TRY(EXTRACT(YEAR FROM "t"."born")) = 1950) OR (TRY(EXTRACT(DAYOFWEEK FROM "t"."seen")) = 3))
 
 SELECT COUNT(*) FROM patients WHERE DATE_TRUNC('month', seen) = TIMESTAMP '2024-05-01 00:00:00'
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (DATE_TRUNC('MONTH', seen) = CAST('2024-05-01 00:00:00' AS TIMESTAMP))
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE DATE_TRUNC('MONTH', seen) = CAST('2024-05-01 00:00:00' AS TIMESTAMP)
 -- > count: every row
 -- > where (TRY_CAST(TRY(DATE_TRUNC('MONTH', "t"."seen")) AS TIMESTAMP) = CAST('2024-05-01 00:00:00' AS TIMESTAMP))
 
 SELECT COUNT(*) FROM patients WHERE income / age > 500
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (income / age > 500)
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE income / age > 500
 -- > count: every row
 -- > where (CASE WHEN ISFINITE(TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END / NULLIF("t"."age", 0))) THEN TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END / NULLIF("t"."age", 0)) END > 500)
 
 SELECT COUNT(*) FROM patients WHERE CAST(SUBSTRING(note, 6) AS INTEGER) % 2 = 0
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (CAST(SUBSTRING(note, 6) AS INT) % 2 = 0)
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE CAST(SUBSTRING(note, 6) AS INT) % 2 = 0
 -- > count: every row
 -- > where TRY(TRY(TRY_CAST(TRY(SUBSTRING("t"."note", 6)) AS INT) % 2) = 0)
 
 SELECT COUNT(*) FROM patients WHERE TRY_CAST(note AS DOUBLE) IS NULL
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (TRY_CAST(note AS DOUBLE) IS NULL)
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE TRY_CAST(note AS DOUBLE) IS NULL
 -- > count: every row
 -- > where (CASE WHEN ISFINITE(TRY_CAST("t"."note" AS DOUBLE)) THEN TRY_CAST("t"."note" AS DOUBLE) END IS NULL)
 
 SELECT COUNT(*) FROM patients WHERE CASE WHEN smoker THEN age > 50 ELSE age > 60 END
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (CASE WHEN smoker THEN age > 50 ELSE age > 60 END)
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE CASE WHEN smoker THEN age > 50 ELSE age > 60 END
 -- > count: every row
 -- > where CASE WHEN "t"."smoker" THEN ("t"."age" > 50) ELSE ("t"."age" > 60) END
 
 SELECT COUNT(*) FROM patients WHERE COALESCE(income, 0) = 0 AND NULLIF(children, 0) IS NULL
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (COALESCE(income, 0) = 0 AND NULLIF(children, 0) IS NULL)
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE COALESCE(income, 0) = 0 AND NULLIF(children, 0) IS NULL
 -- > count: every row
 -- > where ((TRY(COALESCE(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END, 0)) = 0) AND (TRY(NULLIF("t"."children", 0)) IS NULL))
 
 SELECT COUNT(*) FROM patients WHERE weight * 2 - 10 > 100.5 AND ABS(age - 50) <= 10
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (weight * 2 - 10 > 100.5 AND ABS(age - 50) <= 10)
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE weight * 2 - 10 > 100.5 AND ABS(age - 50) <= 10
 -- > count: every row
 -- > where (TRY(TRY(TRY("t"."weight" * 2) - 10) > 100.5) AND TRY(TRY(ABS(TRY("t"."age" - 50))) <= 10))
 
 SELECT COUNT(*) FROM patients WHERE SQRT(income) > 200 AND LN(weight) < 4.2 AND ROUND(weight) > 50
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (SQRT(income) > 200 AND LN(weight) < 4.2 AND ROUND(weight) > 50)
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE SQRT(income) > 200 AND LN(weight) < 4.2 AND ROUND(weight) > 50
 -- > count: every row
 -- > where (((CASE WHEN ISFINITE(TRY(SQRT(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END))) THEN TRY(SQRT(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END)) END > 200) AND (CASE WHEN ISFINITE(TRY(LN("t"."weight"))) THEN TRY(LN("t"."weight")) END < 4.2)) AND TRY(TRY(ROUND("t"."weight")) > 50))
 
 SELECT COUNT(*) FROM patients WHERE STARTS_WITH(note, 'note') AND ENDS_WITH(note, '3') AND CONTAINS(note, '4')
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (STARTS_WITH(note, 'note') AND ENDS_WITH(note, '3') AND CONTAINS(note, '4'))
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE STARTS_WITH(note, 'note') AND ENDS_WITH(note, '3') AND CONTAINS(note, '4')
 -- > count: every row
 -- > where ((TRY(STARTS_WITH("t"."note", 'note')) AND TRY(ENDS_WITH("t"."note", '3'))) AND TRY(CONTAINS("t"."note", '4')))
 
 SELECT COUNT(*) FROM patients WHERE region || grade = 'Na' OR CONCAT(region, '-', grade) = 'S-b'
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (region || grade = 'Na' OR CONCAT(region, '-', grade) = 'S-b')
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE region || grade = 'Na' OR CONCAT(region, '-', grade) = 'S-b'
 -- > count: every row
 -- > where ((TRY("t"."region" || "t"."grade") = 'Na') OR (TRY(CONCAT("t"."region", '-', "t"."grade")) = 'S-b'))
 
 SELECT COUNT(*) FROM patients WHERE grade = 'a' AND region <> 'N' AND smoker IS TRUE
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (grade = 'a' AND region <> 'N' AND smoker IS TRUE)
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE grade = 'a' AND region <> 'N' AND smoker IS TRUE
 -- > count: every row
 -- > where ((("t"."grade" = 'a') AND ("t"."region" <> 'N')) AND ("t"."smoker" IS TRUE))
 
 SELECT COUNT(*) FROM patients WHERE income IS DISTINCT FROM 5000 AND LEFT(TRIM(note), 4) = 'note'
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (income IS DISTINCT FROM 5000 AND LEFT(TRIM(note), 4) = 'note')
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE income IS DISTINCT FROM 5000 AND LEFT(TRIM(note), 4) = 'note'
 -- > count: every row
 -- > where ((CASE WHEN ISFINITE("t"."income") THEN "t"."income" END IS DISTINCT FROM 5000) AND (TRY(LEFT(TRY(TRIM("t"."note")), 4)) = 'note'))
 
 SELECT COUNT(*) FROM patients WHERE age // 10 = 4 AND age % 2 = 1 AND -age < -40
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (age // 10 = 4 AND age % 2 = 1 AND -age < -40)
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE age // 10 = 4 AND age % 2 = 1 AND -age < -40
 -- > count: every row
 -- > where ((TRY(TRY("t"."age" // 10) = 4) AND TRY(TRY("t"."age" % 2) = 1)) AND (TRY(-"t"."age") < -40))
 
 SELECT COUNT(*) FROM patients WHERE id % 2 = 0
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (id % 2 = 0)
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE id % 2 = 0
 -- > count: every row
 -- > where TRY(TRY("t"."id" % 2) = 0)
 
 WITH adults AS (SELECT * FROM patients WHERE age >= 18) SELECT region, AVG(income) FROM adults GROUP BY region
--- > SELECT region AS "region", AVG(income) AS "avg(income)" FROM patients WHERE (age >= 18) GROUP BY region
+-- > SELECT region AS "region", AVG(income) AS "avg(income)" FROM patients WHERE age >= 18 GROUP BY region
 -- > mean -5000000..5000000 by 1/100 from 50000: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
 -- > where ("t"."age" >= 18)
 -- > by "t"."region": N, S, E, W
 
 WITH a AS (SELECT age * 12 AS months, region FROM patients WHERE smoker), b AS (SELECT months + 1 AS m, region FROM a) SELECT region, AVG(m) FROM b WHERE m > 100 GROUP BY region
--- > SELECT region AS "region", AVG((age * 12) + 1) AS "avg(m)" FROM patients WHERE (smoker) AND (((age * 12) + 1) > 100) GROUP BY region
+-- > SELECT region AS "region", AVG((age * 12) + 1) AS "avg(m)" FROM patients WHERE smoker AND ((age * 12) + 1) > 100 GROUP BY region
 -- > mean -720..720 by 1 from 721: TRY(TRY("t"."age" * 12) + 1)
 -- > where "t"."smoker"
 -- > where TRY(TRY(TRY("t"."age" * 12) + 1) > 100)
 -- > by "t"."region": N, S, E, W
 
 SELECT AVG(k) FROM (SELECT income / 1000 AS k FROM patients WHERE age > 30) AS thousands
--- > SELECT AVG(income / 1000) AS "avg(k)" FROM patients WHERE (age > 30)
+-- > SELECT AVG(income / 1000) AS "avg(k)" FROM patients WHERE age > 30
 -- > mean -5000000..5000000 by 1/100000 from 50: CASE WHEN ISFINITE(TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END / 1000)) THEN TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END / 1000) END
 -- > where ("t"."age" > 30)
 
 SELECT p.region, COUNT(*) FROM patients AS p WHERE p.age > 30 GROUP BY p.region
--- > SELECT region AS "region", COUNT(*) AS "count(*)" FROM patients WHERE (age > 30) GROUP BY region
+-- > SELECT region AS "region", COUNT(*) AS "count(*)" FROM patients WHERE age > 30 GROUP BY region
 -- > count: every row
 -- > where ("t"."age" > 30)
 -- > by "t"."region": N, S, E, W
@@ -346,7 +346,7 @@ SELECT COUNT(*) /* how many */ FROM patients -- all of them
 -- > count complete: every row
 
 select count ( * ) from PATIENTS where AGE>40;
--- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE (age > 40)
+-- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE age > 40
 -- > count: every row
 -- > where ("t"."age" > 40)
 
@@ -371,19 +371,19 @@ SELECT kind, COUNT(DISTINCT patient_id) AS people FROM visits GROUP BY kind
 -- > by "t"."kind": check, acute, None
 
 SELECT site, MEDIAN(cost), MAX(minutes) FROM visits WHERE day >= '2023-06-01' GROUP BY site ORDER BY site
--- > SELECT site AS "site", MEDIAN(cost) AS "median(cost)", MAX(minutes) AS "max(minutes)" FROM visits WHERE (day >= CAST('2023-06-01' AS DATE)) GROUP BY site ORDER BY site ASC
+-- > SELECT site AS "site", MEDIAN(cost) AS "median(cost)", MAX(minutes) AS "max(minutes)" FROM visits WHERE day >= CAST('2023-06-01' AS DATE) GROUP BY site ORDER BY site ASC
 -- > quantile 0..550 by 1 from -50 rank 1/2: CASE WHEN ISFINITE("t"."cost") THEN "t"."cost" END
 -- > quantile 0..600 by 1 from 0 rank 1: "t"."minutes"
 -- > where ("t"."day" >= CAST('2023-06-01' AS DATE))
 -- > by "t"."site": A, B, C, D
 
 SELECT COUNT(*) FROM visits JOIN sites ON visits.site = sites.code WHERE sites.urban
--- > SELECT COUNT(*) AS "count(*)" FROM visits JOIN sites AS sites ON visits.site = sites.code WHERE (sites.urban)
+-- > SELECT COUNT(*) AS "count(*)" FROM visits JOIN sites AS sites ON visits.site = sites.code WHERE sites.urban
 -- > count: every row
 -- > where "l0"."urban"
 
 SELECT COUNT(*) FROM visits AS v LEFT JOIN sites AS s ON v.site = s.code WHERE s.beds IS NULL OR s.beds < 50
--- > SELECT COUNT(*) AS "count(*)" FROM visits LEFT JOIN sites AS s ON visits.site = s.code WHERE (s.beds IS NULL OR s.beds < 50)
+-- > SELECT COUNT(*) AS "count(*)" FROM visits LEFT JOIN sites AS s ON visits.site = s.code WHERE s.beds IS NULL OR s.beds < 50
 -- > count: every row
 -- > where (("l0"."beds" IS NULL) OR ("l0"."beds" < 50))
 
