@@ -25,7 +25,8 @@ REGIONS = tuple(f"R{number:02d}" for number in range(50))
 GENERATE = {
     "people": """SELECT i AS person, (hash(i) % 100 + 1) / 100.0::DOUBLE AS epsilon, (hash(i, 1) % 91)::INT AS age,
         (hash(i, 2) % 1000000) / 10.0::DOUBLE AS income, hash(i, 3) % 5 = 0 AS smoker FROM range({rows}) t(i)""",
-    "visits": """SELECT (i * 7919) % {people} AS person, (hash((i * 7919) % {people}) % 100 + 1) / 100.0::DOUBLE AS epsilon,
+    "visits": """SELECT (i * 7919) % {people} AS person,
+        (hash((i * 7919) % {people}) % 100 + 1) / 100.0::DOUBLE AS epsilon,
         'R' || lpad((hash(i, 4) % 50)::VARCHAR, 2, '0') AS region, (hash(i, 2) % 100000) / 100.0::DOUBLE AS amount
         FROM range({rows}) t(i)""",
     "people_register": "SELECT i AS person, (hash(i) % 100 + 1) / 100.0::DOUBLE AS epsilon FROM range({rows}) t(i)",

@@ -22,7 +22,9 @@ _VISITS = f"""
 SELECT (i % {PEOPLE})::BIGINT AS patient_id, DATE '2023-01-01' + (a % 700)::INTEGER AS day, (b % 500)::DOUBLE AS cost,
     ['check', 'acute', NULL][1 + c % 3] AS kind, ['A', 'B', 'C', 'D'][1 + a % 4] AS site, (c % 600)::INTEGER AS minutes
 FROM numbers WHERE i < {3 * PEOPLE}"""
-_SITES = "SELECT * FROM (VALUES ('A', 'Aston', 20, true), ('B', 'Berg', 5, false), ('C', 'Ceel', 80, true)) t(code, city, beds, urban)"
+_SITES = """
+SELECT * FROM (VALUES ('A', 'Aston', 20, true), ('B', 'Berg', 5, false), ('C', 'Ceel', 80, true))
+    t(code, city, beds, urban)"""
 
 
 def rows() -> dict[str, pa.Table]:
