@@ -31,7 +31,7 @@ def test_the_squared_error_of_a_count_is_that_of_its_releases(trial, name, prote
     """Mean of 4,000 squared errors within 5 of its standard errors: a false alarm in 10^5 or less, seed fixed."""
     rng = simulation(6)
     contender = Contender(curve=name, mechanism=name, protects=protects)
-    mechanism = contender.tuned(Aggregate(kind="count", protects=protects), trial)
+    mechanism = contender.tuned(Aggregate(kind="count", protects=protects), trial.specification)
     squares = []
     for _ in range(DRAWS):
         statistics = compute(mechanism.measure, trial.column, trial.cohort, 3, rng)
@@ -51,7 +51,7 @@ def test_the_absolute_error_of_a_median_is_that_of_its_releases(trial):
         column=numbers(values),
         truth=float(np.sort(values)[29]),
     )
-    mechanism = Contender(curve="PE", mechanism="exponential", protects="value").tuned(asked, people)
+    mechanism = Contender(curve="PE", mechanism="exponential", protects="value").tuned(asked, people.specification)
     statistics = compute(mechanism.measure, people.column, people.cohort, 3, rng)
     errors = [abs(mechanism.release(statistics, rng)[0] - people.truth) for _ in range(DRAWS)]
     expected = absolute_error(mechanism, people)
@@ -67,7 +67,9 @@ def test_drawn_errors_have_the_law_of_releases(trial, name):
     if name == "partition":
         mechanism = partition(asked, trial.specification, belief, groups=2)
     else:
-        mechanism = Contender(curve=name, mechanism=name, protects="value", assume="independent").tuned(asked, trial)
+        mechanism = Contender(curve=name, mechanism=name, protects="value", assume="independent").tuned(
+            asked, trial.specification
+        )
     counts = np.array([[12, 9, 3], [0, 1, 2]])
     fast = drawn_errors(mechanism, counts, DRAWS, rng)  # (draw, query)
     for query, row in enumerate(counts):

@@ -130,7 +130,7 @@ def automatic_error(data: Floats, bounds: tuple[float, float], epsilon: float, r
         complete=True,
     )
     contender = Contender(curve=AUTO, mechanism="auto", protects="value", by="auto")
-    return absolute_error(contender.tuned(aggregate, trial), trial)
+    return absolute_error(contender.tuned(aggregate, specification), trial)
 
 
 def mean_point(curve: str, x: float, errors: list[float], panel: str) -> Point:

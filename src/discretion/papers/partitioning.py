@@ -16,7 +16,7 @@ from discretion.noise import Floats
 from discretion.papers.claim import Check
 from discretion.papers.data import IN_LXJJ17, Census, census, census_file
 from discretion.papers.figure import Axes, Claim, Effort, Figure, Finding, Point, Points
-from discretion.papers.trial import Contender, Trial, drawn_errors
+from discretion.papers.trial import Contender, drawn_errors
 from discretion.preference import MICRO, Integers, Specification
 from discretion.statistics import Aggregate
 
@@ -62,35 +62,32 @@ def range_counts(country: str) -> Callable[[Effort], Iterator[list[Point]]]:
             rng = effort.generator("partitioning", country, panel)
             specification, cohort = register(BUDGETS.get(panel, BUDGETS["U(.01, 1)"]), len(people), rng)
             queries = _queries(people, cohort, len(specification.epsilons), effort.runs, panel == THREE, rng)
-            trial = Trial(specification=specification, cohort=cohort, column=None, truth=0.0)  # type: ignore[arg-type]
             mean = float(specification.heads @ specification.micro) / specification.size / MICRO
-            yield list(_panel_points(panel, trial, queries, mean, rng))
+            yield list(_panel_points(panel, specification, queries, mean, rng))
 
     return compute
 
 
-def _panel_points(panel: str, trial: Trial, queries: Integers, mean: float, rng: Any) -> Iterator[Point]:
+def _panel_points(
+    panel: str, specification: Specification, queries: Integers, mean: float, rng: Any
+) -> Iterator[Point]:
     level = {
-        contender.curve: (contender, _errors(contender.tuned(COUNT, trial), queries, trial.specification.size, rng))
+        contender.curve: (contender, _errors(contender.tuned(COUNT, specification), queries, specification.size, rng))
         for contender in _level_contenders()
     }
     for share in SHARES:
-        t = min(max(share * mean, trial.specification.strictest / MICRO), trial.specification.epsilons[-1] / MICRO)
+        t = min(max(share * mean, specification.strictest / MICRO), specification.epsilons[-1] / MICRO)
         sampled = Contender(
             curve=SAMPLE,
             mechanism="sample",
             protects="value",
             assume="independent",
-            options=_rescaled(t),
+            options={"threshold": t, "rescaled": True},
         )
-        errors = _errors(sampled.tuned(COUNT, trial), queries, trial.specification.size, rng)
+        errors = _errors(sampled.tuned(COUNT, specification), queries, specification.size, rng)
         yield _point(sampled, share, errors, panel)
         for contender, fixed in level.values():
             yield _point(contender, share, fixed, panel)
-
-
-def _rescaled(threshold: float) -> Callable[[Trial], dict[str, Any]]:
-    return lambda trial: {"threshold": threshold, "rescaled": True}
 
 
 def _level_contenders() -> list[Contender]:
@@ -104,7 +101,7 @@ def _level_contenders() -> list[Contender]:
             protects="value",
             assume="independent",
             expect=(0.0, 0.0),  # weights (n_i ε_i)²: "depending on n_i and ε_i", as the paper has it
-            options=lambda trial: options,
+            options=options,
         )
 
     return [
@@ -170,8 +167,7 @@ def rounds(effort: Effort) -> Iterator[list[Point]]:
     everybody = Specification(epsilons=tuple(levels.tolist()), people=tuple(heads.tolist()))
     belief = Belief(assume="independent")
     auto = Contender(curve=AUTO, mechanism="auto", protects="value", assume="independent", by="auto")
-    trial = Trial(specification=everybody, cohort=levels, column=None, truth=0.0)  # type: ignore[arg-type]
-    best = auto.tuned(COUNT, trial).error.total / everybody.size
+    best = auto.tuned(COUNT, everybody).error.total / everybody.size
     for number in range(1, ROUNDS + 1):
         points = [_bound(number, everybody.size, 10, LEFT)]
         for curve, cuts in CUTS.items():

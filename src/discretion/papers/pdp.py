@@ -11,7 +11,7 @@ from discretion.papers.claim import best, compare, crossover, monotone, ratio, s
 from discretion.papers.figure import Axes, Claim, Effort, Figure, Finding, Point, Points
 from discretion.papers.setting import Setting, Sweep, count_of, count_trial, median_of, median_trial
 from discretion.papers.trial import Contender, Trial, squared_error
-from discretion.preference import MICRO, Specification
+from discretion.preference import Specification
 
 DENSITIES = [0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5]
 SHARES = [0.1, 0.2, 0.3, 0.4, 0.5, 0.54, 0.6]
@@ -20,26 +20,13 @@ MEDIUM = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5]
 DEVIATIONS = [100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0, 800.0, 900.0, 1_000.0]
 
 
-def _mean(trial: Trial) -> dict[str, float]:
-    specification = trial.specification
-    return {"threshold": float(specification.heads @ specification.micro) / specification.size / MICRO}
-
-
-def _fixed(threshold: float) -> Callable[[Trial], dict[str, float]]:
-    return lambda trial: {"threshold": threshold}
-
-
-def _largest(trial: Trial) -> dict[str, float]:
-    return {"threshold": trial.specification.epsilons[-1] / MICRO}
-
-
 SAMPLING = (
-    Contender(curve="S", mechanism="sample", protects="presence", options=_largest),
-    Contender(curve="S-avg", mechanism="sample", protects="presence", options=_mean),
+    Contender(curve="S", mechanism="sample", protects="presence", options={"threshold": "max"}),
+    Contender(curve="S-avg", mechanism="sample", protects="presence", options={"threshold": "mean"}),
 )
 PAPER = (
     Contender(curve="M", mechanism="minimum", protects="presence"),
-    Contender(curve="T", mechanism="threshold", protects="presence", options=_largest),
+    Contender(curve="T", mechanism="threshold", protects="presence", options={"threshold": "max"}),
     *SAMPLING,
     Contender(curve="PE", mechanism="exponential", protects="value"),
 )
@@ -70,10 +57,10 @@ def example(effort: Effort) -> Iterator[list[Point]]:
         truth=20.0,
     )
     fixed = (*AUTO, replace(TUNED, curve=OLD, expect=(0.1, 0.1)))
-    errors = {c.curve: squared_error(c.tuned(count_of(c), trial), trial, None) for c in fixed}
+    errors = {c.curve: squared_error(c.tuned(count_of(c), trial.specification), trial, None) for c in fixed}
     for t in THRESHOLDS:
-        sampled = replace(SAMPLING[0], options=_fixed(t))
-        error = squared_error(sampled.tuned(count_of(sampled), trial), trial, None)
+        sampled = replace(SAMPLING[0], options={"threshold": t})
+        error = squared_error(sampled.tuned(count_of(sampled), trial.specification), trial, None)
         yield [
             Point(curve="S", x=t, y=error, relation="presence"),
             *(Point(curve=c.curve, x=t, y=errors[c.curve], by=c.by, relation=c.protects) for c in fixed),

@@ -103,6 +103,6 @@ class Sweep:
                 rng = effort.generator(self.id, x, run)
                 trial = self.people(setting, rng)
                 for contender in self.contenders:
-                    mechanism = contender.tuned(self.question(contender), trial)
+                    mechanism = contender.tuned(self.question(contender), trial.specification)
                     errors[contender.curve].append(squared_error(mechanism, trial, rng))
             yield [root_mean(c, x, errors[c.curve], self.panel) for c in self.contenders]

@@ -4,8 +4,8 @@ Noise is not drawn where its effect is known: the squared error given the data i
 the runs, so that far fewer of them are needed.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -38,7 +38,7 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
-    """A curve of a figure: a mechanism, the relation it protects, and its options in a given setting."""
+    """A curve of a figure: a mechanism, the relation it protects, and its options."""
 
     curve: str
     mechanism: str  # a name of MECHANISMS, or "auto"
@@ -46,14 +46,14 @@ class Contender:
     by: By = "paper"
     assume: Assume = None
     expect: tuple[float, float] | None = None
-    options: Callable[[Trial], Mapping[str, Any]] = lambda trial: {}
+    options: Mapping[str, Any] = field(default_factory=dict)
 
-    def tuned(self, aggregate: Aggregate, trial: Trial) -> Mechanism:
-        """The mechanism for the people of this trial, from public information."""
+    def tuned(self, aggregate: Aggregate, specification: Specification) -> Mechanism:
+        """The mechanism for these people, from public information."""
         belief = Belief(assume=self.assume, expect=self.expect)
         if self.mechanism == "auto":
-            return choose([aggregate], trial.specification, belief).choices[0].mechanism
-        return MECHANISMS[self.mechanism](aggregate, trial.specification, belief, **self.options(trial))
+            return choose([aggregate], specification, belief).choices[0].mechanism
+        return MECHANISMS[self.mechanism](aggregate, specification, belief, **self.options)
 
 
 @runtime_checkable
