@@ -131,7 +131,7 @@ def test_auto_is_as_accurate_as_promised_at_every_density():
 
 def test_what_does_not_reproduce_in_figure_1a_is_called_so():
     figure = FIGURES["pdp-1a"]
-    points = swept(COUNTS, [0.01, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5], [c.curve for c in COUNT[:7]], 6)
+    points = swept(COUNTS, [0.01, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5], list(FIGURE_1A[0.01]), 6)
     words = {claim.text: claim.check(points).holds for claim in figure.claims}
     assert not words["for δ < .1, S and S-avg have the lowest errors"]
     assert not words["for δ > .1, PE beats sampling whatever the threshold"]

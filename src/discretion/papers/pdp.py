@@ -36,7 +36,7 @@ AUTO = (
     Contender(curve="auto, value, independent", mechanism="auto", protects="value", assume="independent", by="auto"),
 )
 TUNED = Contender(curve="S, t tuned", mechanism="sample", protects="presence", by="auto")
-COUNT = (*PAPER, Contender(curve="Alag.", mechanism="stretch", protects="presence"), TUNED, *AUTO)
+COUNT = (*PAPER, Contender(curve="Alag.", mechanism="stretch", protects="presence"), *AUTO, TUNED)
 MEDIAN = (*PAPER, *AUTO)
 SIX = ["M", "T", "S", "S-avg", "PE", "Alag."]
 PDP = ["S", "S-avg", "PE"]
