@@ -28,7 +28,9 @@ def test_the_readme_runs(tmp_path):
     """All Python blocks, then all `$` commands, in one empty folder as a new user would."""
     environment = dict(os.environ, COLUMNS="100", PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     for block in blocks("python"):
-        run = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, env=environment)
+        run = subprocess.run(
+            [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, env=environment
+        )
         assert run.returncode == 0, run.stderr
         assert run.stdout.strip()
     commands = [line[2:] for block in blocks("console") for line in block.splitlines() if line.startswith("$ ")]
