@@ -22,6 +22,7 @@ bench: $(READY)
 
 docs: $(READY)
 	$(BIN)/pytest tests/test_docs.py
+	$(BIN)/python docs/render.py
 
 # The environment is rebuilt when the lock or the project file changes, and reused otherwise.
 $(READY): requirements.lock pyproject.toml
@@ -35,4 +36,4 @@ lock: pyproject.toml
 	    --extra dev --output-file requirements.lock pyproject.toml
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache demo-output
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache demo-output docs-output bench-output

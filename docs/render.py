@@ -1,0 +1,38 @@
+"""`make docs`: README and every page here as one small web site in docs-output/, readable without a server."""
+
+import re
+import shutil
+from html import escape
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+
+ROOT = Path(__file__).parent.parent
+SITE = ROOT / "docs-output"
+STYLE = (
+    "body{max-width:56rem;margin:2rem auto;padding:0 1rem;font:16px/1.55 system-ui,sans-serif;color:#222}"
+    "nav{font-size:.9rem;margin-bottom:2rem}nav a{margin-right:.8rem}pre{background:#f6f6f4;padding:.8rem;overflow:auto}"
+    "code{font:.9em ui-monospace,monospace}table{border-collapse:collapse;display:block;overflow:auto}"
+    "td,th{border-bottom:1px solid #ddd;padding:.3rem .7rem;text-align:left;vertical-align:top}img{max-width:100%}"
+)
+
+
+def main() -> None:
+    shutil.rmtree(SITE, ignore_errors=True)
+    SITE.mkdir()
+    pages = {"index": ROOT / "README.md"} | {page.stem: page for page in sorted((ROOT / "docs").glob("*.md"))}
+    nav = "".join(f'<a href="{name}.html">{"discretion" if name == "index" else name}</a>' for name in pages)
+    markdown = MarkdownIt("commonmark").enable("table")
+    for name, page in pages.items():
+        body = re.sub(r'href="(?:docs/)?([\w-]+)\.md(#[^"]*)?"', r'href="\1.html\2"', markdown.render(page.read_text()))
+        head = f"<!doctype html><meta charset=utf-8><title>discretion: {escape(name)}</title><style>{STYLE}</style>"
+        (SITE / f"{name}.html").write_text(f"{head}<nav>{nav}</nav>{body}")
+    for picture in (ROOT / "docs").glob("**/*.png"):
+        target = SITE / picture.relative_to(ROOT / "docs")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(picture, target)
+    print(f"{len(pages)} pages: open {SITE.name}/index.html")
+
+
+if __name__ == "__main__":
+    main()
