@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 SITE = ROOT / "docs-output"
 STYLE = (
     "body{max-width:56rem;margin:2rem auto;padding:0 1rem;font:16px/1.55 system-ui,sans-serif;color:#222}"
-    "nav{font-size:.9rem;margin-bottom:2rem}nav a{margin-right:.8rem}pre{background:#f6f6f4;padding:.8rem;overflow:auto}"
+    "nav{font-size:.9rem;margin-bottom:2rem}nav a{margin-right:.8rem}pre{background:#f6f6f4;padding:1rem;overflow:auto}"
     "code{font:.9em ui-monospace,monospace}table{border-collapse:collapse;display:block;overflow:auto}"
     "td,th{border-bottom:1px solid #ddd;padding:.3rem .7rem;text-align:left;vertical-align:top}img{max-width:100%}"
 )
