@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -183,6 +184,24 @@ def test_files_and_data_frames_of_every_kind_can_be_protected(tmp_path, kind):
         assert abs(release.value - 56) <= release.error.half_width(0.9999)
         with pytest.raises(QueryRefused):
             db.sql("SELECT age FROM t")
+
+
+def test_a_table_in_a_duckdb_file_and_many_files_at_once_can_be_protected(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = patients(500)
+    with duckdb.connect(tmp_path / "clinic.duckdb") as file:
+        file.register("found", table)
+        file.execute("CREATE TABLE patients AS SELECT * FROM found")
+    for part in range(2):
+        write(table.slice(part * 250, 250), tmp_path / f"part{part}.parquet")
+    for number, source in enumerate(["clinic.duckdb#patients", "part*.parquet"]):
+        with dn.connect(tmp_path / f"{number}.discretion") as db:
+            db.protect("t", source, person="patient_id", epsilon="epsilon")
+        monkeypatch.chdir("/")
+        with dn.connect(tmp_path / f"{number}.discretion") as db:
+            assert 500 == db.sql("SELECT COUNT(DISTINCT patient_id) FROM t").value
+            assert db.sql("SELECT COUNT(*) FROM t WHERE smoker").value > 0
+        monkeypatch.chdir(tmp_path)
 
 
 def test_a_data_frame_is_protected_again_after_a_restart(tmp_path):

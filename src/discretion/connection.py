@@ -209,9 +209,10 @@ class Connection:
 
     def _place(self, name: str, source: Any) -> str:
         """Where the rows are, in the engine's words; files by their full path, wherever one asks from."""
-        if isinstance(source, str | Path):
-            return str(Path(source).resolve()) if Path(source).exists() else str(source)
-        return self._engine.attach(name, source)
+        if not isinstance(source, str | Path):
+            return self._engine.attach(name, source)
+        file, sign, table = str(source).rpartition("#") if "#" in str(source) else (str(source), "", "")
+        return f"{Path(file).resolve()}{sign}{table}"
 
     def _enrol(self, name: str, choices: Enrolment) -> None:
         known = next((one for one in self._ledger.registers() if one.name == name), None)
