@@ -96,7 +96,7 @@ def _clamped(one: Aggregate, value: exp.Expr) -> exp.Expr:
         moved = exp.Div(this=moved, expression=number(float(one.step)))
     size = "INTEGER" if max(abs(one.lower), abs(one.upper)) < 2**31 else "BIGINT"
     spans = [
-        (low, high, exp.Round(this=moved)),
+        (low, high, _within(one, exp.Round(this=moved))),
         (-LARGEST, low, number(one.lower)),
         (high, LARGEST, number(one.upper)),
     ]
@@ -106,6 +106,12 @@ def _clamped(one: Aggregate, value: exp.Expr) -> exp.Expr:
             for start, end, step in spans
         ]
     )
+
+
+def _within(one: Aggregate, step: exp.Expr) -> exp.Expr:
+    """A step no further than the ends of the grid: far from 0, doubles lie wider apart than steps do."""
+    above = exp.Greatest(this=step, expressions=[number(float(one.lower))], ignore_nulls=True)
+    return exp.Least(this=above, expressions=[number(float(one.upper))], ignore_nulls=True)
 
 
 def _unchecked(value: exp.Expr) -> exp.Expr:

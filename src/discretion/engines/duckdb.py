@@ -33,6 +33,7 @@ _LOCKED = {
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
     "allow_persistent_secrets": "false",
+    "enable_progress_bar": "false",  # it would show how far the data is
 }
 _CSV_TYPES = "['BOOLEAN', 'BIGINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR']"
 

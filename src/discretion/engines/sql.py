@@ -17,6 +17,7 @@ from discretion.engines import Rows
 from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, stepped
 from discretion.query import Joined, Key
 from discretion.sql.scalar import ROW
+from discretion.sql.scalar import column as scalar_column
 from discretion.statistics import Measure
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
@@ -285,15 +286,16 @@ class _Build:
     def _look_up(self, source: exp.Select, joined: Joined) -> exp.Select:
         """Join a lookup of which every key is there once at most, whatever its file says."""
         self.sources[joined.name] = joined.lookup.source
-        key = exp.column(joined.lookup.key, quoted=True)
-        others = [name for name in joined.lookup.columns if name != joined.lookup.key]
-        some = [exp.alias_(exp.Min(this=exp.column(name, quoted=True)), name, quoted=True) for name in others]
-        once = exp.select(key, *some).from_(joined.name).group_by(key.copy())
-        mine = exp.column(joined.lookup.key, table=joined.name, quoted=True)
-        sides = [joined.on.total.copy(), mine]
+        types = joined.lookup.columns
+        # Once as it is compared: two keys that differ can be the same double or the same microsecond.
+        compared = scalar_column(joined.lookup.key, types[joined.lookup.key], joined.name, None).total
+        sides = [joined.on.total.copy(), compared]
         if joined.as_double:
             sides = [exp.TryCast(this=side, to=exp.DataType.build("DOUBLE")) for side in sides]
-        match = exp.EQ(this=sides[0], expression=sides[1])
+        name = max(types, key=len) + "_"  # no other column's
+        some = [exp.alias_(exp.Min(this=exp.column(other, quoted=True)), other, quoted=True) for other in types]
+        once = exp.select(exp.alias_(sides[1], name, quoted=True), *some).from_(joined.name).group_by(sides[1].copy())
+        match = exp.EQ(this=sides[0], expression=exp.column(name, table=joined.name, quoted=True))
         return source.join(once, on=match, join_type="left" if joined.outer else "", join_alias=joined.name)
 
     def _placed_keys(self, kept: exp.Select) -> exp.Select:
@@ -309,7 +311,11 @@ class _Build:
     def _key_join(self, source: exp.Select, key: Key, relation: str) -> exp.Select:
         name = f"keys_{key.name}"
         values = pa.array([_typed(value, key.sql_type) for value in key.values], _ARROW[key.sql_type])
-        self.tables[name] = pa.table({"value": values, "place": pa.array(range(len(key.values)), pa.int64())})
+        first: dict[Any, int] = {}  # two spellings of one date are one value: no row may be in two groups
+        for place, value in enumerate(values.to_pylist()):
+            first.setdefault(value, place)
+        known, places = pa.array(first, values.type), pa.array(first.values(), pa.int64())
+        self.tables[name] = pa.table({"value": known, "place": places})
         match = exp.column(key.name, table=relation), exp.column("value", table=name)
         return source.join(name, on=exp.NullSafeEQ(this=match[0], expression=match[1]))
 
