@@ -93,7 +93,8 @@ class Plain:
     folder: Path
 
     def __call__(self) -> Callable[[], object]:
-        connection = duckdb.connect(config={"threads": THREADS, "enable_progress_bar": "false"})
+        connection = duckdb.connect(config={"threads": THREADS})
+        connection.execute("SET enable_progress_bar = false")
         for name in ("people", "visits"):
             connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{self.folder / name}.parquet')")
         return lambda: connection.sql(self.case.plain or self.case.sql).fetchall()

@@ -471,3 +471,8 @@ def test_pandas_text_columns_are_read(tmp_path: Path) -> None:
     engine = DuckDB()
     source = engine.attach("t", pd.DataFrame({"id": ["a", "b"], "epsilon": [0.1, 0.5]}, index=[5, 6]))
     assert {"id": "VARCHAR", "epsilon": "DOUBLE"} == dict(engine.schema(source))
+
+
+def test_no_progress_is_shown() -> None:
+    with DuckDB()._connected({}, {}) as connection:
+        assert [(False,)] == connection.sql("SELECT current_setting('enable_progress_bar')").fetchall()

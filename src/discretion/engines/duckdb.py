@@ -33,7 +33,6 @@ _LOCKED = {
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
     "allow_persistent_secrets": "false",
-    "enable_progress_bar": "false",  # it would show how far the data is
 }
 _CSV_TYPES = "['BOOLEAN', 'BIGINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR']"
 
@@ -192,6 +191,7 @@ class DuckDB:
                 connection.execute(f"ATTACH {_quoted(source.rpartition('#')[0])} AS in_{name} (READ_ONLY)")
         connection.execute(f"SET allowed_paths = [{', '.join(map(_quoted, files))}]")
         connection.execute("SET enable_external_access = false")
+        connection.execute("SET enable_progress_bar = false")  # cursors take it over
         for name, source in kept.items():
             # Which lines of a text are whole can depend on the columns asked for; a table is the same to every query.
             form = "TABLE" if _is_csv(source) and name != GUESSED else "VIEW"
