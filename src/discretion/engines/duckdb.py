@@ -191,7 +191,7 @@ class DuckDB:
                 connection.execute(f"ATTACH {_quoted(source.rpartition('#')[0])} AS in_{name} (READ_ONLY)")
         connection.execute(f"SET allowed_paths = [{', '.join(map(_quoted, files))}]")
         connection.execute("SET enable_external_access = false")
-        connection.execute("SET enable_progress_bar = false")  # cursors take it over
+        connection.execute("SET enable_progress_bar = false")  # it would print how far a query is
         for name, source in kept.items():
             # Which lines of a text are whole can depend on the columns asked for; a table is the same to every query.
             form = "TABLE" if _is_csv(source) and name != GUESSED else "VIEW"
