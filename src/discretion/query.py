@@ -166,6 +166,7 @@ def _query(select: exp.Select, tables: Mapping[str, Table]) -> Query:
     groups = prod(len(key.values) for key in grouped)
     if groups > MOST_GROUPS:
         raise QueryRefused(f"GROUP BY makes {groups:,} groups; at most {MOST_GROUPS:,} can be shown. Use fewer keys.")
+    found = replace(found, grouped=bool(grouped))
     answer = _Answer(found, grouped, groups)
     columns = tuple(answer.columns(select))
     having = select.args.get("having")

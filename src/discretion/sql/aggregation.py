@@ -60,7 +60,7 @@ def asked(node: exp.Expr, relation: Relation, groups: int) -> Asked:
     shape = _shape(kind, value, relation.table, groups, rank)
     if filtered is None and value.required:
         fill = min(max(_steps(Fraction(0), shape), shape.lower), shape.upper)
-        complete = _complete(relation, groups)
+        complete = _complete(relation)
         return _asked(_named(bare, kind, value, rank), None, replace(shape, complete=complete), value, fill)
     return _asked(_named(bare, kind, value, rank), filtered, shape, value, None)
 
@@ -105,26 +105,26 @@ def _count(node: exp.Count, filtered: Scalar | None, relation: Relation, groups:
     table = relation.table
     if isinstance(node.this, exp.Distinct):
         person = node.this.expressions[0] if len(node.this.expressions) == 1 else None
-        if person is None or scalar(person, relation.scope).columns != {table.person}:
+        if person is None or not _is_person(scalar(person, relation.scope), table):
             raise QueryRefused(
                 f"{shown(node)} is not allowed: only people can be counted once, by COUNT(DISTINCT {table.person})."
             )
         named = exp.Count(this=exp.Distinct(expressions=[scalar(person, relation.scope).plain.copy()]))
         rows = 1 if groups == 1 else table.rows_per_person  # one person, one group: at most once, whatever their rows
-        complete = filtered is None and _complete(relation, groups, one_row=False)
+        complete = filtered is None and _complete(relation, one_row=False)
         shape = Aggregate(
             kind="people", protects=table.protects, groups=groups, rows_per_person=rows, complete=complete
         )
         return _asked(named, filtered, shape, None, None)
     shape = Aggregate(kind="count", protects=table.protects, groups=groups, rows_per_person=table.rows_per_person)
     if node.this is None or isinstance(node.this, exp.Star):
-        shape = replace(shape, complete=filtered is None and _complete(relation, groups))
+        shape = replace(shape, complete=filtered is None and _complete(relation))
         return _asked(exp.Count(this=exp.Star()), filtered, shape, None, None)
     value = scalar(node.this, relation.scope)
     _not_the_person(node, value, table)
     named = exp.Count(this=value.plain.copy())
     if value.required:
-        shape = replace(shape, complete=filtered is None and _complete(relation, groups))
+        shape = replace(shape, complete=filtered is None and _complete(relation))
         return _asked(named, filtered, shape, None, None)
     one = exp.Literal.number(1)
     present = exp.Case(
@@ -163,6 +163,11 @@ def refuse_aggregate(node: exp.Expr) -> None:
     refuse(node)
 
 
+def _is_person(value: Scalar, table: Table) -> bool:
+    """Whether it is the person's column itself: what is computed from it can be the same for several people."""
+    return value.columns == {table.person} and isinstance(value.plain.unnest(), exp.Column)
+
+
 def _not_the_person(node: exp.Expr, value: Scalar, table: Table) -> None:
     if table.person in value.columns:
         raise QueryRefused(
@@ -171,9 +176,12 @@ def _not_the_person(node: exp.Expr, value: Scalar, table: Table) -> None:
         )
 
 
-def _complete(relation: Relation, groups: int, one_row: bool = True) -> bool:
-    """Whether everybody in the register takes part, so that the number of people is public."""
-    whole = groups == 1 and not relation.filters and not relation.lookups
+def _complete(relation: Relation, one_row: bool = True) -> bool:
+    """Whether everybody in the register takes part, so that the number of people is public.
+
+    Even a single group leaves out those whose key is another: GROUP BY CASE WHEN smoker THEN 'yes' END is a filter.
+    """
+    whole = not (relation.grouped or relation.filters or relation.lookups)
     return whole and relation.table.protects == "value" and (relation.table.rows_per_person == 1 or not one_row)
 
 

@@ -42,6 +42,7 @@ CASTS: dict[exp.DType, tuple[Kind, Storage]] = {
     exp.DType.BOOLEAN: ("boolean", ""),
     exp.DType.DATE: ("date", ""),
 }
+MOST_JOINED = 200  # operations in joined texts: doubled again and again, one row's text could exhaust the memory
 _TIMES = ("date", "timestamp")
 _CASTABLE: dict[str, tuple[str, ...]] = {
     "number": ("number", "text", "boolean"),
@@ -165,7 +166,10 @@ def texts(node: exp.Expr, operands: Operands) -> Scalar:
         return built(node, operands, kind="number", storage="integer", whole=True, **extra)
     if isinstance(node, (exp.StartsWith, exp.EndsWith, exp.Contains)):
         return built(node, operands, kind="boolean", values=TRUTH, **extra)
-    return built(node, operands, kind="text", **extra)
+    made = built(node, operands, kind="text", **extra)
+    if isinstance(node, (exp.DPipe, exp.Concat)) and made.size > MOST_JOINED:
+        raise QueryRefused(f"{shown(node)} joins too many texts: at most {MOST_JOINED} operations.")
+    return made
 
 
 def date_part(node: exp.Expr, operands: Operands) -> Scalar:

@@ -33,6 +33,7 @@ class Relation:
     scope: Scope
     filters: tuple[Scalar, ...] = ()
     lookups: tuple[Joined, ...] = ()
+    grouped: bool = False  # rows whose keys are not among those shown are left out
 
     @property
     def columns(self) -> dict[str, Scalar]:
