@@ -94,3 +94,10 @@ def test_a_sum_of_bits_is_a_count():
 def test_too_many_people_are_refused():
     with pytest.raises(Unsuitable, match="takes too long"):
         propose(COUNT, Specification(epsilons=(MICRO,), people=(2_000_000,)), Belief())
+
+
+def test_more_rows_than_people_are_no_error():
+    """The engine bounds rows; should it ever fail to, an error would tell about them, so everybody counts."""
+    mechanism = propose(COUNT, Specification.of([(MICRO, 3)]), Belief())
+    everybody, more = (mechanism.costs(Statistics(counts=np.array([[count]]))).tolist() for count in (3, 5))
+    assert everybody == more

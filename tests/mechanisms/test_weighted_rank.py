@@ -196,3 +196,13 @@ def test_without_assumptions_the_interval_covers_related_preferences_too(propose
         low, high = mechanism.error.interval(answer)
         covered += np.mean(values < answer) <= high and np.mean(values <= answer) >= low
     assert covered >= 36
+
+
+def test_in_groups_the_error_says_for_how_many_rows_it_holds_even_if_everybody_has_one():
+    """Who is in which group is secret, so how many are is."""
+    one, many = (
+        propose(quantile_of("1/2", complete=True, groups=groups), SPECIFICATION, Belief()) for groups in (1, 2)
+    )
+    assert one.error.rows is None
+    assert 2 == many.error.rows
+    assert "like everybody's" in many.error.assumption

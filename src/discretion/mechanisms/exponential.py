@@ -51,9 +51,9 @@ class Exponential:
     def costs(self, statistics: Statistics) -> Integers:
         """c(r) in micro-ε for r = 0..n. Private."""
         counted: Any = statistics.totals if self.aggregate.kind == "sum" else statistics.counts
-        ones = np.asarray(counted)[0].astype(np.int64)
-        down = cheapest(self.specification.micro, ones)
-        up = cheapest(self.specification.micro, self.specification.heads - ones)
+        heads = self.specification.heads
+        ones = np.minimum(np.asarray(counted)[0].astype(np.int64), heads)  # what the rows are must never be an error
+        down, up = (cheapest(self.specification.micro, people) for people in (ones, heads - ones))
         return np.concatenate([down[:0:-1], up])
 
     def probabilities(self, statistics: Statistics) -> Floats:

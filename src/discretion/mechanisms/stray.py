@@ -107,10 +107,10 @@ def rank_error(
         bias=min(moved + stray.pull, largest),
         noise=min(hypot(drawn, stray.noise), largest),
         unit="rank",
-        assumption="; ".join(filter(None, [str(belief), "" if aggregate.complete else GROUP_ASSUMES])),
+        assumption="; ".join(filter(None, [str(belief), "" if aggregate.size_is_public else GROUP_ASSUMES])),
         limits=(0.0, 1.0),
         asked=q or 0.0,
-        rows=None if aggregate.complete else specification.size * aggregate.rows_per_person / aggregate.groups,
+        rows=None if aggregate.size_is_public else specification.size * aggregate.rows_per_person / aggregate.groups,
     )
 
 

@@ -1,0 +1,126 @@
+"""Array questions from end to end on every small table: whatever holds the values, nobody loses more than the charge.
+
+The law is read off at the sources of noise: what is added to, or chosen among, is recorded on its way there.
+"""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import discretion as dn
+from contracts import ROUNDING, Atoms, Shifts, loss
+from discretion import noise
+
+EPSILON = (0.1, 1.0)
+STATES = (1, 3, None)  # None: has no value; under presence, is absent
+BOUNDS = {"bounds": (1, 3), "grid": 1}  # away from 0, where nothing is not the same as the least
+COLUMNS = {
+    "list": list,
+    "numpy": lambda values: np.array(values, dtype=np.float64),
+    "masked": lambda values: np.ma.array([v or 0 for v in values], mask=[v is None for v in values]),
+    "pandas": lambda values: pd.Series(values, dtype="Int64"),
+    "categorical": lambda values: pd.Series(values, dtype=pd.CategoricalDtype([1, 2, 3])),
+    "polars": lambda values: pl.Series(values, dtype=pl.Int64),
+    "arrow": lambda values: pa.array(values, pa.int64()),
+}
+QUESTIONS = {
+    "count": (dn.count, {}, ["weighted", "exponential"]),
+    "histogram": (dn.histogram, {"categories": [1, 3]}, ["weighted", "partition"]),
+    "sum": (dn.sum, BOUNDS, ["weighted", "partition"]),
+    "mean": (dn.mean, BOUNDS, ["weighted"]),
+    "variance": (dn.variance, BOUNDS, ["weighted"]),
+    "median": (dn.median, BOUNDS, ["weighted_rank", "exponential"]),
+    "maximum": (dn.max, BOUNDS, ["weighted_rank"]),
+    "mode": (dn.mode, {"categories": [1, 3]}, ["weighted_rank", "exponential"]),
+}
+
+
+class Recorded:
+    """No noise, but a record of what noise would have been added to."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, centres):
+        self.centres = centres
+
+    def astype(self, _):
+        return self
+
+    def __radd__(self, centre):
+        self.centres.extend(np.ravel(centre).astype(np.float64))
+        return centre
+
+
+@pytest.fixture
+def law_of(monkeypatch):
+    centres, scales, chosen = [], [], []
+
+    def laplace(scale, size, rng=None):
+        scales.extend([float(scale)] * size)
+        return Recorded(centres)
+
+    def choose(scores, scale, rng=None, rule="exponential"):
+        chosen.append(noise.choice_probabilities(scores, scale, rule))
+        return 0
+
+    monkeypatch.setattr(noise, "discrete_laplace", laplace)
+    monkeypatch.setattr(noise, "choose", choose)
+
+    def law(ask):
+        for recorded in (centres, scales, chosen):
+            recorded.clear()
+        ask()
+        if chosen:
+            return Atoms(chosen[0])
+        return Shifts(np.array([centres]), np.ones(1), tuple(scales))
+
+    return law
+
+
+def check(law_of, ask, protects, states=STATES):
+    charges = [charge.micro_epsilon / 1e6 for charge in ask([states[0]] * 2).guarantee.losses.values()]
+    laws = {values: law_of(lambda values=values: ask(values)) for values in product(states, repeat=2)}
+    for values, (person, new) in product(laws, product(range(2), states)):
+        if protects == "presence" and None not in (values[person], new):
+            continue
+        neighbour = (*values[:person], new, *values[person + 1 :])
+        assert loss(laws[values], laws[neighbour]) <= charges[person] + ROUNDING, (values, neighbour)
+
+
+CASES = [(q, "numpy", name) for q in QUESTIONS for name in QUESTIONS[q][2]]
+CASES += [(q, column, "weighted") for q in ("sum", "histogram") for column in COLUMNS if column != "numpy"]
+
+
+@pytest.mark.parametrize("protects", ["value", "presence"])
+@pytest.mark.parametrize(("question", "column", "mechanism"), CASES)
+def test_nobody_loses_more_than_the_charge(law_of, question, column, mechanism, protects):
+    asked, shape, _ = QUESTIONS[question]
+    how = {"epsilon": EPSILON, "protects": protects, "mechanism": mechanism, **shape}
+    check(law_of, lambda values: asked(COLUMNS[column](values), **how), protects)
+
+
+@pytest.mark.parametrize("question", ["mean", "variance", "median", "maximum"])
+def test_required_values_are_protected_though_some_are_missing(law_of, question):
+    asked, shape, (name, *_) = QUESTIONS[question]
+    check(law_of, lambda v: asked(v, epsilon=EPSILON, required=True, mechanism=name, **shape), "value")
+
+
+@pytest.mark.parametrize("question", ["count", "sum", "mean", "variance", "median"])
+def test_whole_numbers_that_cannot_be_missing_are_protected(law_of, question):
+    asked, shape, (name, *_) = QUESTIONS[question]
+    check(law_of, lambda v: asked(np.array(v), epsilon=EPSILON, mechanism=name, **shape), "value", STATES[:2])
+
+
+def test_a_category_for_nobody_would_be_noticed(law_of):
+    """What `histogram` refuses: under presence, an absence that counts somewhere moves two counts."""
+
+    def ask(values):
+        named = ["none" if value is None else str(value) for value in values]
+        return dn.histogram(named, categories=["1", "none"], epsilon=EPSILON, protects="presence", mechanism="weighted")
+
+    with pytest.raises(AssertionError):
+        check(law_of, ask, "presence")
