@@ -158,24 +158,24 @@ def covered(db, question, repetitions, shrunk=1.0):
     sampled, chosen = plan.request.measures[0].inclusion is not None, query.table.rows_per_person > 1
     for seed in range(repetitions):
         if seed == 0 or sampled or (chosen and seed % 10 == 0):  # coins are tossed and rows chosen anew
-            statistics = db._engine.compute(plan.request)
-        if seed == 0 or (chosen and seed % 10 == 0):
-            truths = truth(db, query, plan, statistics)
-        release = conclude(query, plan, statistics, rng=simulation(seed))
+            statistics, everybody = compute(db, query, plan)
+            truths = truth(plan, everybody)
+        release = conclude(query, plan, [statistics], rng=simulation(seed))
         errors = [replace(e, bias=shrunk * e.bias, noise=shrunk * e.noise) for e in release.errors["answer"]]
         held += map(holds, release.columns["answer"], errors, truths)
     return np.mean(held)
 
 
-def truth(db, query, plan, statistics):
+def compute(db, query, plan):
+    """What the mechanism sees, and the same about everybody where it sees a sample: of the same choice of rows."""
+    (measure,) = plan.request.measures
+    twice = replace(plan.source, query=replace(query, asked=query.asked * 2))
+    return db._engine.compute(Request(measures=(measure, replace(measure, inclusion=None)), source=twice))
+
+
+def truth(plan, found):
     """By group: the answer without noise; for a quantile, how many rows have each grid value."""
-    (choice,) = plan.choices
-    found = statistics[0]
-    if choice.mechanism.measure.inclusion is not None:  # the mechanism saw a sample; the truth is about everybody
-        assert 1 == query.table.rows_per_person
-        whole = replace(choice.mechanism.measure, inclusion=None)
-        (found,) = db._engine.compute(Request(measures=(whole,), source=plan.source))
-    shape = choice.aggregate
+    shape = plan.choices[0].aggregate
     if shape.kind == "quantile":
         return [(shape, counts) for counts in found.histogram.sum(axis=1)]
     counts = found.counts.sum(axis=1)
@@ -239,7 +239,7 @@ def test_the_truth_is_what_plain_sql_says_about_clamped_values(connections, name
     sql = QUESTIONS[name][3] if name == "adult" else QUESTIONS[name][1]
     query = parse(sql, {table.name: table for table in db.tables()})
     _, plan = propose(Question(sql=sql), query, db._ledger)
-    found = truth(db, query, plan, db._engine.compute(plan.request))
+    found = truth(plan, compute(db, query, plan)[1])
     source = db.tables()[0].source
     plain = {
         "adult": f"""SELECT AVG(hours_per_week) FROM '{source}' WHERE education IN {EDUCATION}
