@@ -1,6 +1,7 @@
 """Every mechanism for totals, means and variances, on every small universe: nobody loses more than the charge."""
 
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ VALUES = (((0, 0),), ((0, 1),), ((0, 2),))
 TWO_GROUPS = (((0, 0),), ((0, 2),), ((1, 0),), ((1, 2),))
 TWO_ROWS = (((0, 0),), ((0, 1),), ((0, 0), (0, 1)), ((0, 0), (0, 0)), ((0, 1), (0, 1)))
 ROWS_IN_GROUPS = (((0, 1),), ((1, 1),), ((0, 1), (1, 1)), ((0, 1), (0, 1)), ((1, 1), (1, 1)))
+SPREAD_ROWS = (((0, 0), (0, 2)), ((0, 2), (0, 2)), ((1, 2), (1, 2)), ((0, 0), (1, 2)))
+SETS = (((0, 1), (1, 1)), ((2, 1),), ((1, 1), (2, 1)))
 
 # name -> (shape of the question, what a person may be besides having no row)
 SHAPES = {
@@ -26,15 +29,19 @@ SHAPES = {
     "rows": ({"kind": "count", "rows_per_person": 2}, (((0, 1),), ((0, 1), (0, 1)))),
     "rows in groups": ({"kind": "count", "groups": 2, "rows_per_person": 2}, ROWS_IN_GROUPS),
     "people": ({"kind": "people", "groups": 2, "rows_per_person": 2}, (((0, 1),), ((1, 1),), ((0, 1), (1, 1)))),
+    "people in three groups": ({"kind": "people", "groups": 3, "rows_per_person": 2}, SETS),
     "sum": ({"kind": "sum", "lower": -1, "upper": 2}, (((0, -1),), ((0, 1),), ((0, 2),))),
     "sum above 0": ({"kind": "sum", "lower": 1, "upper": 3}, (((0, 1),), ((0, 3),))),
     "sum in groups": ({"kind": "sum", "groups": 2, "upper": 2}, TWO_GROUPS),
+    "sum of rows in groups": ({"kind": "sum", "lower": -1, "upper": 2, "groups": 2, "rows_per_person": 2}, SPREAD_ROWS),
     "mean": ({"kind": "mean", "upper": 2}, VALUES),
     "mean in groups": ({"kind": "mean", "upper": 2, "groups": 2}, TWO_GROUPS),
     "mean of rows": ({"kind": "mean", "upper": 1, "rows_per_person": 2}, TWO_ROWS),
+    "mean of rows in groups": ({"kind": "mean", "upper": 2, "groups": 2, "rows_per_person": 2}, SPREAD_ROWS),
     "variance": ({"kind": "variance", "upper": 2}, VALUES),
     "variance in groups": ({"kind": "variance", "upper": 2, "groups": 2}, TWO_GROUPS),
     "variance of rows": ({"kind": "variance", "upper": 1, "rows_per_person": 2}, TWO_ROWS),
+    "variance of rows in groups": ({"kind": "variance", "upper": 2, "groups": 2, "rows_per_person": 2}, SPREAD_ROWS),
 }
 COMPLETE = {
     "everybody's sum": ({"kind": "sum", "lower": 1, "upper": 3}, (((0, 1),), ((0, 2),), ((0, 3),))),
@@ -75,6 +82,31 @@ def test_nobody_loses_more_than_the_charge(aggregate, states, belief):
         check_nobody_loses_more_than_the_charge(mechanism, universe)
         names.append(name)
     assert {"weighted", "minimum", "threshold", "stretch", "sample"} <= set(names)
+
+
+OPTIONS = [
+    ("weighted", {"cap": 0.2}),
+    ("weighted", {"cap": 50.0}),
+    ("stretch", {"cap": "best"}),
+    ("stretch", {"cap": 0.25}),
+    ("threshold", {"threshold": "mean"}),
+    ("sample", {"threshold": "mean", "rescaled": True}),
+    ("sample", {"threshold": 3.0}),
+    ("partition", {"cuts": "privacy", "rounds": 2}),
+    ("partition", {"groups": 1, "rounds": 3, "ensemble": "stratified"}),
+    ("partition", {"ensemble": "homogeneous"}),
+]
+REGISTERS = [(0.0, 0.3, 1.0), (0.5, 0.5, 0.5), (1e-6, 0.001, 1000.0), (0.7,)]
+
+
+@pytest.mark.parametrize("epsilons", REGISTERS, ids=str)
+@pytest.mark.parametrize(("name", "options"), OPTIONS, ids=str)
+def test_no_option_and_no_register_breaks_the_promise(name, options, epsilons):
+    for shape, protects in product(("sum", "histogram"), ("presence", "value")):
+        universe = Universe(epsilons, (NONE, *SHAPES[shape][1]))
+        aggregate = Aggregate(protects=protects, **SHAPES[shape][0])
+        mechanism = MECHANISMS[name](aggregate, universe.specification, Belief(), **options)
+        check_nobody_loses_more_than_the_charge(mechanism, universe)
 
 
 @pytest.mark.parametrize("name", ["weighted", "minimum", "stretch", "sample", "partition", "threshold", "exponential"])
