@@ -120,12 +120,13 @@ def test_the_shared_data_is_recognised_where_it_is_there(name, kind):
 def test_a_page_is_filled_in_its_places_and_nowhere_else(tmp_path):
     page, figures = tmp_path / "page.md", tmp_path / "figures"
     page.write_text(
-        "before\n<!-- figure hdp-utility -->\nstale\n<!-- end -->\nafter\n<!-- figure pdp-1a -->\nkept\n<!-- end -->\n"
+        "<!-- summary -->\n<!-- end -->\n## A paper\nbefore\n<!-- figure hdp-utility -->\nstale\n<!-- end -->\nafter\n<!-- figure pdp-1a -->\nkept\n<!-- end -->\n"
     )
     reproduce(FIGURES["hdp-utility"], Effort(runs=0)).write(figures)
     fill(page, figures)
     text = page.read_text()
-    assert text.startswith("before\n<!-- figure hdp-utility -->\n### HDP Theorem 3")
+    assert "before\n<!-- figure hdp-utility -->\n### HDP Theorem 3" in text
+    assert "| A paper | 0 | 3 |\n<!-- end -->\n## A paper" in text
     assert "![hdp-utility](figures/hdp-utility.svg)\n<!-- end -->\nafter\n" in text
     assert "kept" in text
     assert "stale" not in text

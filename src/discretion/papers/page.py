@@ -1,4 +1,7 @@
-"""Fill a page with what runs found: everything between `<!-- figure ID -->` and `<!-- end -->` is replaced."""
+"""Fill a page with what runs found.
+
+Everything between `<!-- figure ID -->` (or `<!-- summary -->`) and `<!-- end -->` is replaced.
+"""
 
 import re
 from os.path import relpath
@@ -6,6 +9,7 @@ from pathlib import Path
 
 from discretion.errors import InvalidDeclaration
 
+SUMMARY = re.compile(r"(<!-- summary -->\n).*?(<!-- end -->)", flags=re.DOTALL)
 PLACE = re.compile(r"(<!-- figure ([\w-]+) -->\n).*?(<!-- end -->)", flags=re.DOTALL)
 
 
@@ -23,9 +27,20 @@ def fill(page: Path, folder: Path) -> None:
         plot = Path(relpath(folder / f"{match[2]}.svg", page.parent)).as_posix()
         return f"{match[1]}{verdicts[match[2]].read_text()}\n![{match[2]}]({plot})\n{match[3]}"
 
-    page.write_text(PLACE.sub(place, text))
+    filled = PLACE.sub(place, text)
+    page.write_text(SUMMARY.sub(lambda match: f"{match[1]}{_summary(filled)}\n{match[2]}", filled))
 
 
 def count(text: str) -> tuple[int, int]:
     """How many claims a filled page calls reproduced, and how many not."""
     return text.count("- **reproduced**"), text.count("- **not reproduced**")
+
+
+def _summary(text: str) -> str:
+    """One line for every heading that has claims below it."""
+    lines = ["| paper | claims reproduced | not reproduced |", "|---|---|---|"]
+    for section in text.split("\n## ")[1:]:
+        held, failed = count(section)
+        if held + failed:
+            lines.append(f"| {section.splitlines()[0]} | {held} | {failed} |")
+    return "\n".join(lines)
