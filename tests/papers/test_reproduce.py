@@ -119,9 +119,9 @@ def test_the_shared_data_is_recognised_where_it_is_there(name, kind):
 
 def test_a_page_is_filled_in_its_places_and_nowhere_else(tmp_path):
     page, figures = tmp_path / "page.md", tmp_path / "figures"
-    page.write_text(
-        "<!-- summary -->\n<!-- end -->\n## A paper\nbefore\n<!-- figure hdp-utility -->\nstale\n<!-- end -->\nafter\n<!-- figure pdp-1a -->\nkept\n<!-- end -->\n"
-    )
+    places = [("hdp-utility", "stale", "after"), ("pdp-1a", "kept", "")]
+    text = "".join(f"<!-- figure {name} -->\n{old}\n<!-- end -->\n{end}\n" for name, old, end in places)
+    page.write_text(f"<!-- summary -->\n<!-- end -->\n## A paper\nbefore\n{text}")
     reproduce(FIGURES["hdp-utility"], Effort(runs=0)).write(figures)
     fill(page, figures)
     text = page.read_text()
