@@ -103,10 +103,12 @@ def _no_pattern(points: Points) -> Finding:
 
 
 def _best_at_mean(points: Points) -> Finding:
-    curve = {t: points.y(SAMPLE, t, "N(.1, 1) in [.01, 1]") for t in THRESHOLDS}
-    best = max(curve, key=lambda t: curve[t])
+    curve = [points.at(SAMPLE, t, "N(.1, 1) in [.01, 1]") for t in THRESHOLDS]
+    best, mean = max(curve, key=lambda p: p.y), curve[THRESHOLDS.index(0.5)]
+    allowed = 0.005 + 2 * float(np.hypot(best.spread, mean.spread))
     return Finding(
-        holds=curve[0.5] > curve[best] - 0.005, number=f"{curve[0.5]:.3f} at .5, best {curve[best]:.3f} at {best:g}"
+        holds=mean.y > best.y - allowed,
+        number=f"{mean.y:.3f} ± {mean.spread:.3f} at .5, best {best.y:.3f} at {best.x:g}",
     )
 
 
