@@ -1,6 +1,7 @@
 """The connection keeps its promises: DESIGN's example, refusals, changes of mind and of files."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -350,3 +351,22 @@ def test_an_unknown_engine_and_unknown_columns_are_refused(tmp_path):
         dn.connect(tmp_path / "l.discretion", engine="abacus")
     with dn.connect(tmp_path / "l.discretion") as db, pytest.raises(InvalidDeclaration, match="'name'"):
         db.register("a", pa.table({"id": [1], "e": [0.1]}), person="name", epsilon="e")
+
+
+def test_a_refresh_that_is_refused_declares_nothing(db, tmp_path):
+    found = patients()
+    raised = found.set_column(found.column_names.index("epsilon"), "epsilon", pa.array([7.0] * len(found)))
+    write(pa.concat_tables([found.slice(0, 1), raised]), tmp_path / "raised.parquet")  # one person has two preferences
+    with pytest.raises(InvalidPreference, match="different values"):
+        db.refresh("patients", tmp_path / "raised.parquet")
+    assert not [table for table in db.tables() if "raised" in table.source]
+
+
+def test_preferences_are_read_from_what_was_enrolled_wherever_the_table_is_declared(db, tmp_path):
+    found = patients()
+    raised = found.set_column(found.column_names.index("epsilon"), "epsilon", pa.array([7.0] * len(found)))
+    write(raised, tmp_path / "raised.parquet")
+    (table,) = [table for table in db.tables() if table.name == "patients"]
+    db._ledger.declare(replace(table, source=str(tmp_path / "raised.parquet")))  # as a crash could leave it
+    with pytest.raises(SourceChanged):
+        db.sql(COUNT)

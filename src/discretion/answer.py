@@ -159,8 +159,9 @@ def _charge(question: Question, query: Query, identity: str, ledger: Ledger) -> 
 def _identify(question: Question, query: Query, engine: Engine, ledger: Ledger) -> str:
     """One text for the same question on the same data; refuses a register whose source has changed."""
     register = ledger.register(query.table.register)
-    source = Enrolment.from_json(register.source).source
-    register.verify(engine.fingerprint(source))
+    # Preferences are read from the table itself, or from the register's source: that is what must not have changed.
+    own = query.table.protects == "value"
+    register.verify(engine.fingerprint(query.table.source if own else Enrolment.from_json(register.source).source))
     found = [engine.fingerprint(place) for place in (query.table.source, *(one.lookup.source for one in query.lookups))]
     asked = {**asdict(question), "sql": query.text, "analyst": ""}
     return sha256(json.dumps([asked, query.table.to_json(), found], sort_keys=True).encode()).hexdigest()

@@ -119,14 +119,13 @@ class Connection:
         if nothing changed.
         """
         table = next((one for one in self._ledger.tables() if one.name == name), None)
+        entry = ""
+        if table is None or table.register == name:  # first: what people cannot be enrolled from is not declared either
+            known = Enrolment.from_json(self._ledger.register(name).source)
+            entry = self._renew(name, known if source is None else known.at(self._place(name, source)))
         if table is not None and (source is not None or table.columns != self._engine.schema(table.source)):
             self._redeclare(table, source)
-        if table is not None and table.register != name:
-            return ""
-        register = self._ledger.register(name)
-        known = Enrolment.from_json(register.source)
-        place = known.source if source is None else self._place(name, source)
-        return self._renew(name, known.at(place))
+        return entry
 
     def prefer(self, person: Any, epsilon: float | str, *, register: str = "") -> str:
         """Somebody chooses anew, at any time: a number, or a level by name; 0 withdraws. What is spent stays spent.
