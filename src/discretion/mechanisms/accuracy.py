@@ -150,13 +150,15 @@ def ratio_error(
     weights: Floats,
     coins: float = 0.0,
     part: float | None = None,
+    near: float | None = None,
 ) -> Error:
     """The error of a mean or variance over a private number of people, by the delta method.
 
     How many people have a value is secret: before the release the error is stated for a full register, evenly spread
     over the groups; after it for those who have `part` of all weight in a group. Either way they are taken to have
     preferences like everybody's. τ = Σ|w/Σw − 1/n|/2 is how far the weights shift one person's share to another: a
-    mean moves by at most τ·spread. `coins`: Σ Var(weight) / (Σ weight)², where weights are drawn.
+    mean moves by at most τ·spread. `coins`: Σ Var(weight) / (Σ weight)², where weights are drawn. A wrong denominator
+    moves a mean in proportion to its distance from the middle, and `near` is that of the released one, in steps.
     """
     means, heads, people = believed(aggregate, belief), specification.heads, specification.size
     within, assumes = limits(aggregate, specification), RATIO_ASSUMES if part is None else GROUP_ASSUMES
@@ -170,6 +172,8 @@ def ratio_error(
     noises = [sqrt(2) * float(one.scale) * MICRO / (total * part) for one in parts(aggregate)]
     middle = (aggregate.lower + aggregate.upper) / 2
     away = max(middle - means.low, means.high - middle)  # from the middle, in steps
+    if near is not None and 3 * noises[-1] < 1:  # d ≤ near + 3(a + d·b), a and b the noise of numerator, denominator
+        away = min(away, (near + 1.5 * noises[0]) / (1 - 3 * noises[-1]))
     mean_noise = noises[0] / 2 if aggregate.size_is_public else hypot(noises[0] / 2, away * noises[-1])
     if aggregate.kind == "mean":
         shifted, drawn, unit = moved * means.spread, sqrt(mean_noise**2 + means.variance * scatter), aggregate.step

@@ -123,7 +123,7 @@ class Linear:
     offset: Fraction = Fraction(0)  # steps added for what the weights leave out
     error: Error
     # a ratio's error if those with a value have this part of the register's weight, which only the release tells
-    error_at: Callable[[float], Error] | None = field(default=None, repr=False, compare=False)
+    error_at: Callable[[float, float], Error] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         refuse_scale(self.aggregate, self.unit)
@@ -168,13 +168,25 @@ class Linear:
         if is_affine(self.aggregate):
             return self._total(noisy[0]), (self.error,) * self.aggregate.groups
         floats = [np.asarray(part, dtype=np.float64) for part in noisy]
-        return self._ratio(floats), self._ratio_errors(floats[-1])
+        return self._ratio(floats), self._ratio_errors(floats)
 
-    def _ratio_errors(self, weight: Floats) -> tuple[Error, ...]:
+    def _ratio_errors(self, noisy: list[Floats]) -> tuple[Error, ...]:
         if self.aggregate.size_is_public or self.error_at is None:
             return (self.error,) * self.aggregate.groups
-        surely = weight - 3 * float(self.scales[-1]) * self.unit  # less with a probability of 2.5%
-        return tuple(self.error_at(max(part, 0.0)) for part in (surely / max(self.full_weight, 1.0)).tolist())
+        surely = noisy[-1] - 3 * float(self.scales[-1]) * self.unit  # less with a probability of 2.5%
+        parts = np.maximum(surely, 0.0) / max(self.full_weight, 1.0)
+        away = np.abs(self._mean(noisy))
+        return tuple(self.error_at(part, near) for part, near in zip(parts.tolist(), away.tolist(), strict=True))
+
+    def _mean(self, noisy: list[Floats]) -> Floats:
+        """In steps from the middle of the bounds."""
+        width = self.aggregate.upper - self.aggregate.lower
+        return np.asarray(np.clip(noisy[0] / self._denominator(noisy), -width, width) / 2)
+
+    def _denominator(self, noisy: list[Floats]) -> Floats:
+        if self.aggregate.size_is_public:
+            return np.array([self.full_weight])
+        return np.maximum(noisy[-1], float(self.scales[-1]) * self.unit)  # below its own noise it says nothing
 
     def _total(self, noisy: Any) -> Floats:
         """Noisy weighted total -> the answer, exactly until the last rounding."""
@@ -190,11 +202,7 @@ class Linear:
         aggregate = self.aggregate
         width, step = aggregate.upper - aggregate.lower, float(aggregate.step)
         middle = float(aggregate.value(Fraction(aggregate.lower + aggregate.upper, 2)))
-        if aggregate.size_is_public:
-            weight = np.array([self.full_weight])
-        else:  # a denominator below its own noise says nothing
-            weight = np.maximum(noisy[-1], float(self.scales[-1]) * self.unit)
-        mean = np.clip(noisy[0] / weight, -width, width) / 2  # steps from the middle
+        mean, weight = self._mean(noisy), self._denominator(noisy)
         if aggregate.kind == "mean":
             return np.asarray(middle + step * mean)
         second = noisy[1] / weight / 4 if aggregate.size_is_public else (noisy[1] / weight + width**2) / 8
