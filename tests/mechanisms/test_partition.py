@@ -267,3 +267,9 @@ def test_the_noise_is_added_to_whole_numbers_however_large(monkeypatch):
     mechanism = propose(Aggregate(kind="sum", protects="value", upper=2**20), Specification.of([(MICRO, 9)]), Belief())
     totals = np.array([[2**60 + 1]], dtype=object)
     assert [1.0] == mechanism.release(Statistics(counts=np.array([[9]]), totals=totals), None).tolist()
+
+
+def test_a_total_that_cannot_vary_is_answered_too():
+    aggregate = Aggregate(kind="sum", protects="value", lower=2, upper=2, complete=True)
+    mechanism = propose(aggregate, Specification.of([(1, 1), (MICRO, 1)]), Belief(), ensemble="homogeneous")
+    assert 0 == mechanism.error.noise

@@ -1,5 +1,6 @@
 """The caps are the best ones, the predicted errors are right, and beliefs do what they say."""
 
+from fractions import Fraction
 from math import sqrt
 
 import numpy as np
@@ -156,6 +157,14 @@ def test_people_above_the_cap_are_charged_the_cap_only():
     mechanism = propose(COUNT, j15(), Belief(), cap=0.3)
     spent = {cohort: loss.micro_epsilon for cohort, loss in mechanism.guarantee.losses.items()}
     assert all(charge == min(cohort, 300_000) for cohort, charge in spent.items())
+
+
+@pytest.mark.parametrize("cap", [1e300, float("inf")])
+def test_a_cap_above_everybody_is_no_cap(cap):
+    specification, quantile = j15(), Aggregate(kind="quantile", protects="value", rank=Fraction(1, 2))
+    for name, aggregate in [("weighted", COUNT), ("weighted_rank", quantile)]:
+        mechanism = MECHANISMS[name](aggregate, specification, Belief(), cap=cap)
+        assert {level: (level, 0) for level in specification.epsilons} == dict(mechanism.guarantee.losses)
 
 
 @pytest.mark.parametrize("cap", [0, -1, float("nan")])

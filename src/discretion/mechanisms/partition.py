@@ -205,5 +205,6 @@ def _homogeneous(member: Floats, noises: Floats, specification: Specification, v
     sizes = np.maximum(heads @ member, 1)
     overlap = member.T @ (member * heads[:, None])
     covariance = variance * overlap / np.outer(sizes, sizes) + np.diag(noises / sizes**2)
-    weights = np.linalg.solve(covariance + np.eye(len(sizes)) * covariance.max() * 1e-14, np.ones(len(sizes)))
+    ridge = covariance.max() * 1e-14 or 1.0
+    weights = np.linalg.solve(covariance + np.eye(len(sizes)) * ridge, np.ones(len(sizes)))
     return np.asarray(specification.size * weights / weights.sum() / sizes)
