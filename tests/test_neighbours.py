@@ -54,6 +54,7 @@ QUERIES = [
     "SELECT day, COUNT(*) FROM t GROUP BY day",
     "SELECT ok, kind, COUNT(*), MEDIAN(x) FROM t GROUP BY ALL",
     "SELECT COUNT(*), SUM(LEAST(GREATEST(worth, 0), 9)) FROM t JOIN codes ON x = codes.code",
+    "SELECT COUNT(*), COUNT((x) + 1), SUM(LEAST(-(x), (i))) FROM t WHERE id < -(i)",
     "SELECT COUNT(*) FROM t LEFT JOIN codes ON i = codes.code WHERE worth IS NULL",
     "SELECT COUNT(*) FROM t JOIN labels ON note = labels.label",
     "SELECT COUNT(*) FROM t WHERE CAST(note AS DATE) > '2023-01-01' OR 1 / x > i % 0 OR wide * wide > i - 1",

@@ -49,7 +49,7 @@ class Scalar:
     @property
     def literal(self) -> bool:
         """Whether it is a value written out in the query."""
-        return self.size == 1 and not isinstance(self.plain, exp.Column)
+        return self.size == 1 and self.plain.find(exp.Column) is None  # (column) is none either
 
     @property
     def tame(self) -> "Scalar":
