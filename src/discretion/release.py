@@ -23,6 +23,7 @@ class Error:
     assumption: str = ""  # what was believed about the data; accuracy rests on it, privacy does not
     limits: tuple[float, float] | None = None  # where answers can lie at all
     asked: float | None = None  # in ranks: the one asked for, which the interval is around
+    pull: float = 0.0  # how much further bad data may draw a choice among many: in the interval, not in `total`
     rows: float | None = None  # in ranks: if fewer rows than these are asked about, the error is a share of these
 
     @property
@@ -31,10 +32,10 @@ class Error:
         return hypot(self.bias, self.noise)
 
     def half_width(self, confidence: float = 0.95) -> float:
-        """Bias plus the Laplace quantile of this standard deviation, which covers normal noise too."""
+        """Bias and pull, plus the Laplace quantile of this standard deviation, which covers normal noise too."""
         if not 0 < confidence < 1:
             raise InvalidDeclaration(f"A confidence must be between 0 and 1, got {confidence!r}.")
-        return self.bias + self.noise * log(1 / (1 - confidence)) / sqrt(2)
+        return self.bias + self.pull + self.noise * log(1 / (1 - confidence)) / sqrt(2)
 
     def interval(self, value: float, confidence: float = 0.95) -> tuple[float, float]:
         """Where the truth lies with this confidence; in ranks: which ranks the answer may have instead of the asked."""

@@ -31,7 +31,7 @@ def propagate(expression: exp.Expr, environment: Mapping[str, Any], errors: Sequ
         (error, slope), *others = used
         return UNKNOWN if others or slope < 0 or rounding else error  # an ascending function keeps ranks
     return Error(
-        bias=rounding + sum(abs(slope) * error.bias for error, slope in used),
+        bias=rounding + sum(abs(slope) * (error.bias + error.pull) for error, slope in used),
         noise=hypot(*(slope * error.noise for error, slope in used)),
         assumption="; ".join(sorted({error.assumption for error, _ in used if error.assumption})),
     )

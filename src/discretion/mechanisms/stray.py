@@ -103,13 +103,15 @@ def rank_error(
     moved = believed * tilt(specification, weights) * (1 if q is not None else 2)
     random = 0.0 if belief.beta is None else spread * scatter(specification, weights) * aggregate.groups
     drawn = sqrt(random + largest**2 * coins * aggregate.groups)
+    is_extreme = q in (0, 1)  # of a minimum or maximum every error is on one side: the pull is no rare worst case
     return Error(
-        bias=min(moved + stray.pull, largest),
+        bias=min(moved + (stray.pull if is_extreme else 0.0), largest),
         noise=min(hypot(drawn, stray.noise), largest),
         unit="rank",
         assumption="; ".join(filter(None, [str(belief), "" if aggregate.size_is_public else GROUP_ASSUMES])),
         limits=(0.0, 1.0),
         asked=q or 0.0,
+        pull=0.0 if is_extreme else min(stray.pull, largest),
         rows=None if aggregate.size_is_public else specification.size * aggregate.rows_per_person / aggregate.groups,
     )
 
