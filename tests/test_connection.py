@@ -1,5 +1,6 @@
 """The connection keeps its promises: DESIGN's example, refusals, changes of mind and of files."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -370,3 +371,27 @@ def test_preferences_are_read_from_what_was_enrolled_wherever_the_table_is_decla
     db._ledger.declare(replace(table, source=str(tmp_path / "raised.parquet")))  # as a crash could leave it
     with pytest.raises(SourceChanged):
         db.sql(COUNT)
+
+
+def test_a_protected_table_never_stands_in_for_a_lookup_of_its_name(tmp_path):
+    with dn.connect(tmp_path / "clinic.discretion") as db:
+        people = pa.table({"id": range(300), "epsilon": [5.0] * 300})
+        db.register("people", people, person="id", epsilon="epsilon")
+        rows = pa.table({"who": range(300), "code": [number % 3 for number in range(300)]})
+        sites = {"sites": (pa.table({"code": [0, 1, 2], "beds": [1, 2, 3]}), "code")}
+        db.protect("visits", rows, person="who", register="people", lookups=sites)
+        secret = pa.table({"code": [0, 1, 2], "beds": [77, 77, 77]})
+        db.protect("sites", secret, person="code", register="people")
+        joined = db.sql("SELECT COUNT(*) AS n FROM visits JOIN sites USING (code) WHERE beds = 77", share=1.0)
+        assert 150 > joined.columns["n"][0]  # none and the noise, not all 300
+
+
+def test_an_edit_that_sets_the_clock_back_is_noticed(db, tmp_path):
+    file = tmp_path / "patients.parquet"
+    db.sql(COUNT)
+    before, content = file.stat(), bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(SourceChanged):
+        db.sql(COUNT, share=0.2)

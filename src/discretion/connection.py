@@ -101,7 +101,8 @@ class Connection:
         place = self._place(name, source)
         columns = self._engine.schema(place)
         known = [one.name for one in self._ledger.registers()]
-        declared["lookups"] = {key: self._lookup(key, value) for key, value in (declared.get("lookups") or {}).items()}
+        lookups = (declared.get("lookups") or {}).items()
+        declared["lookups"] = {key: self._lookup(name, key, value) for key, value in lookups}
         table = declare(name, place, columns, known, person=person, epsilon=epsilon, register=register, **declared)
         if not register:
             choices = Enrolment(
@@ -238,8 +239,9 @@ class Connection:
         fingerprint = self._engine.fingerprint(choices.source)
         return self._ledger.refresh(name, people, fingerprint=fingerprint, source=choices.to_json())
 
-    def _lookup(self, name: str, declared: tuple[Any, str]) -> Lookup:
-        place, key = self._place(name, declared[0]), declared[1]
+    def _lookup(self, table: str, name: str, declared: tuple[Any, str]) -> Lookup:
+        # Attached as its table's own: a protected table of the same name must never stand in for it.
+        place, key = self._place(f"{table}.{name}", declared[0]), declared[1]
         columns = self._engine.schema(place)
         if key not in columns:
             raise InvalidDeclaration(f"Lookup {name!r} has no column {key!r}; it has {', '.join(map(repr, columns))}.")

@@ -279,8 +279,8 @@ def _csv_dialect(source: str) -> str:
     return f"""delim = '{chr(9) if tab else ","}', quote = '"', escape = '"', header = true"""
 
 
-def _stamps(source: str) -> list[tuple[str, int, int]]:
-    """The files of a source, each with size and time of change."""
+def _stamps(source: str) -> list[tuple[str, int, int, int]]:
+    """The files of a source, each with size and times of change: only the last cannot be set back."""
     pattern = source.rpartition("#")[0] if "#" in source else source
     paths = sorted(glob(pattern)) if any(sign in pattern for sign in "*?[") else [pattern]
     try:
@@ -289,7 +289,7 @@ def _stamps(source: str) -> list[tuple[str, int, int]]:
         found = []
     if not found:
         raise EngineFailed(f"There is no file {pattern!r}. Give the path of a Parquet or CSV file, or x.duckdb#table.")
-    return [(path, status.st_size, status.st_mtime_ns) for path, status in found]
+    return [(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns) for path, status in found]
 
 
 def _is_csv(source: str) -> bool:
