@@ -156,3 +156,16 @@ def test_text_is_refused_by_its_type_even_where_it_spells_numbers():
 def test_categorical_and_decimal_numbers_are_numbers():
     for values in (pd.Series([1, 2**60 + 1], dtype="category"), [Decimal(1), Decimal(2**60 + 1)]):
         assert [1.0, 2.0**60] == numbers(values).values.tolist()
+
+
+@pytest.mark.parametrize("large", [2**64, -(2**70), 2**60 + 1, True])
+@pytest.mark.parametrize("others", [[1, None], [1, 2.5], [True, False]])
+def test_numbers_of_python_are_taken_in_any_size_and_mixture(large, others):
+    """Were one of them refused, the refusal would tell who has it."""
+    column = numbers([*others, large])
+    assert float(large) == column.values[2]
+    assert [value is not None for value in [*others, large]] == column.present.tolist()
+
+
+def test_a_number_beyond_doubles_is_infinite():
+    assert [True, False] == numbers([1, 10**400]).present.tolist()

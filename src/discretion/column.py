@@ -7,6 +7,8 @@ no type of its own: what its values happen to be decides nothing.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -110,7 +112,17 @@ def _array(values: Any) -> tuple[Any, bool]:
     try:
         return pa.array(values, from_pandas=True), nullable
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise InvalidDeclaration("Values must all be of one type.") from None
+        if not all(value is None or isinstance(value, Real) for value in values):
+            raise InvalidDeclaration("Values must all be of one type.") from None
+        return pa.array(map(_double, values), pa.float64(), from_pandas=True), nullable
+
+
+def _double(value: Any) -> float | None:
+    """Python's own numbers may be of any size and mixed: which there are is data, and no reason to refuse."""
+    try:
+        return None if value is None else float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
 
 
 def _is_typed(values: Any) -> bool:
