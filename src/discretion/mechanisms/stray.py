@@ -39,7 +39,9 @@ def by_price(
     """Where d is the price of the slots that must change: at worst the cheapest are all on one side.
 
     j slots cost at least the j smallest prices, a sum convex in j; so a straight line bounds the inverse beyond any
-    point. A change mends a rank by at most 1, and the lead of the most frequent category by at most 2.
+    point. A change mends a rank by at most 1, and the lead of the most frequent category by at most 2. The noise is
+    what a price of s = 2 changes where every level has its part on the larger side of the answer, and not below what
+    the interval needs.
     """
     slots = specification.heads * aggregate.rows_per_person * rates
     used = (prices > 0) & (slots > 0)
@@ -49,11 +51,16 @@ def by_price(
     expected = float(slots.sum())
     people = max(expected - 2 * sqrt(expected), 1.0) if (rates % 1).any() else expected  # a sample may turn out small
     pull = 2 * log(candidates(aggregate))
-    reached = np.append(0.0, np.cumsum(price * slots))
-    changed = float(np.interp(pull, reached, np.append(0.0, np.cumsum(slots))))
-    margin = price[min(int(np.searchsorted(reached[1:], pull)), len(price) - 1)]
+    margin = price[min(int(np.searchsorted(np.cumsum(price * slots), pull)), len(price) - 1)]
+    side = 1.0 if aggregate.rank is None else float(max(aggregate.rank, 1 - aggregate.rank))
+    noise = max(_changed(2.0, price, side * slots), 2 / float(margin))
     share = (2 if aggregate.kind == "mode" else 1) * aggregate.groups / people
-    return Stray(share * changed, share * 2 * sqrt(2) / float(margin))
+    return Stray(share * _changed(pull, price, slots), share * sqrt(2) * noise)
+
+
+def _changed(paid: float, price: Floats, slots: Floats) -> float:
+    """How many slots that much ε changes at most, the cheapest first; between whole slots, a part of one."""
+    return float(np.interp(paid, np.append(0.0, np.cumsum(price * slots)), np.append(0.0, np.cumsum(slots))))
 
 
 def by_weight(aggregate: Aggregate, specification: Specification, influence: Integers, scale: float) -> Stray:
