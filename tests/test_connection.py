@@ -395,3 +395,24 @@ def test_an_edit_that_sets_the_clock_back_is_noticed(db, tmp_path):
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     with pytest.raises(SourceChanged):
         db.sql(COUNT, share=0.2)
+
+
+@pytest.mark.parametrize("written", ["DECIMAL(38, 10)", "DECIMAL(9, 0)", "DOUBLE", "VARCHAR", "HUGEINT"])
+def test_identifiers_of_another_type_are_the_same_people(tmp_path, written):
+    file, made = tmp_path / "few.parquet", "SELECT range::{} AS id, 1.0::DOUBLE AS epsilon, 5 AS x FROM range(30)"
+    duckdb.sql(made.format("BIGINT")).write_parquet(str(file))
+    with dn.connect(tmp_path / "few.discretion") as db:
+        db.protect("few", file, person="id", epsilon="epsilon", bounds={"x": (0, 10)})
+        db.sql("SELECT SUM(x) FROM few WHERE x > 1", share=1.0)
+        duckdb.sql(made.format(written)).write_parquet(str(file))
+        db.refresh("few")
+        with pytest.raises(BudgetExhausted):
+            db.sql("SELECT SUM(x) FROM few WHERE x > 2")
+
+
+def test_a_source_without_anybody_known_is_not_a_refresh(db, tmp_path):
+    found = patients()
+    renamed = pa.array([f"p{number}" for number in range(len(found))])
+    write(found.set_column(0, "patient_id", renamed), tmp_path / "patients.parquet")
+    with pytest.raises(InvalidDeclaration, match="Nobody of register"):
+        db.refresh("patients")

@@ -71,10 +71,13 @@ def statement(rows: Rows, measures: Sequence[Measure], facts: Facts, key: str) -
 
 
 def person_text(person: exp.Expr, sql_type: str) -> exp.Expr:
-    """A person as text, the same in every table: 17850.0 is 17850."""
+    """A person as text, the same in every table: 17850.0 and 17850.00 are 17850."""
     if sql_type == "VARCHAR":
         return person.copy()
-    text = exp.cast(person.copy(), "VARCHAR")
+    text: exp.Expr = exp.cast(person.copy(), "VARCHAR")
+    if sql_type.startswith("DECIMAL") and not sql_type.endswith(",0)"):  # its text has all its decimals
+        for sign in "0.":
+            text = exp.Trim(this=text, expression=exp.Literal.string(sign), position="TRAILING")
     if sql_type not in FLOATS:
         return text
     small = exp.LT(this=exp.Abs(this=person.copy()), expression=exp.Literal.number(2**53))

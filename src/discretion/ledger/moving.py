@@ -97,7 +97,13 @@ def _differences(db: sa.Connection, register: Register, people: pa.Table) -> lis
     chosen = {row.person: row.micro_epsilon for row in last_changes(db, register, origin="person")}
     now = {row.person: row.cohort for row in last_changes(db, register)}
     home = {cohort.micro_allowance: cohort.id for cohort in cohorts_of(db, register) if cohort.enrolled}
-    both = people.join(_snapshot(db, register), "person", join_type="full outer")
+    known = _snapshot(db, register)
+    if not pc.any(pc.is_in(people["person"], value_set=known["person"].combine_chunks())).as_py():
+        raise InvalidDeclaration(
+            f"Nobody of register {register.name!r} is in this source: identifiers seem to be written in another way, "
+            "and everybody would start with nothing spent. Write them as before, or enrol another register."
+        )
+    both = people.join(known, "person", join_type="full outer")
     unlike = pc.invert(pc.fill_null(pc.equal(both["micro_epsilon"], both["enrolled"]), False))
     told = pc.is_in(both["person"], value_set=pa.array(list(said), pa.string()))
     moves = []
