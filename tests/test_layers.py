@@ -10,25 +10,25 @@ import discretion
 
 SRC = Path(discretion.__file__).parent
 
-LAYERS = """
-errors
-preference
-guarantee noise
-table statistics release enrolment listing
-declaration column sql
-query
-mechanisms engines ledger
-plan
-interval
-flank uncertainty arrays audit attack
-answer plot
-connection
-learn social
-papers
-render option
-demo
-cli
-""".split("\n")
+LAYERS = [
+    "errors",
+    "preference",
+    "guarantee noise",
+    "table statistics release enrolment listing",
+    "declaration column sql",
+    "query",
+    "mechanisms engines ledger",
+    "plan",
+    "interval",
+    "flank uncertainty arrays audit attack",
+    "answer plot",
+    "connection",
+    "learn social",
+    "papers",
+    "render option",
+    "demo",
+    "cli",
+]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer.split()}
 NEVER = {("plan", "engines"), ("plan", "ledger")}  # the choice may not depend on the data
 

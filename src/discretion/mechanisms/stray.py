@@ -22,10 +22,11 @@ LARGEST_SCORE = 2**62
 
 
 class Stray(NamedTuple):
-    """In shares of the (effective) people: the most a choice is drawn away, and the noise on top."""
+    """In shares of the (effective) people: the most a choice is drawn away, the noise on top, and the usual drift."""
 
     pull: float
     noise: float
+    drift: float = 0.0  # the part of the pull that is not rare: cheap people let an answer go far
 
 
 def candidates(aggregate: Aggregate) -> int:
@@ -39,9 +40,8 @@ def by_price(
     """Where d is the price of the slots that must change: at worst the cheapest are all on one side.
 
     j slots cost at least the j smallest prices, a sum convex in j; so a straight line bounds the inverse beyond any
-    point. A change mends a rank by at most 1, and the lead of the most frequent category by at most 2. The noise is
-    what a price of s = 2 changes where every level has its part on the larger side of the answer, and not below what
-    the interval needs.
+    point. A change mends a rank by at most 1, and the lead of the most frequent category by at most 2. The drift is
+    what a price of s = 2 changes, beyond the noise, where every level has its part on the larger side of the answer.
     """
     slots = specification.heads * aggregate.rows_per_person * rates
     used = (prices > 0) & (slots > 0)
@@ -53,9 +53,9 @@ def by_price(
     pull = 2 * log(candidates(aggregate))
     margin = price[min(int(np.searchsorted(np.cumsum(price * slots), pull)), len(price) - 1)]
     side = 1.0 if aggregate.rank is None else float(max(aggregate.rank, 1 - aggregate.rank))
-    noise = max(_changed(2.0, price, side * slots), 2 / float(margin))
+    drift = max(_changed(2.0, price, side * slots) - 2 / float(margin), 0.0)
     share = (2 if aggregate.kind == "mode" else 1) * aggregate.groups / people
-    return Stray(share * _changed(pull, price, slots), share * sqrt(2) * noise)
+    return Stray(share * _changed(pull, price, slots), share * 2 * sqrt(2) / float(margin), share * drift)
 
 
 def _changed(paid: float, price: Floats, slots: Floats) -> float:
@@ -110,15 +110,15 @@ def rank_error(
     moved = believed * tilt(specification, weights) * (1 if q is not None else 2)
     random = 0.0 if belief.beta is None else spread * scatter(specification, weights) * aggregate.groups
     drawn = sqrt(random + largest**2 * coins * aggregate.groups)
-    is_extreme = q in (0, 1)  # of a minimum or maximum every error is on one side: the pull is no rare worst case
+    usual = stray.pull if q in (0, 1) else stray.drift  # of a minimum or maximum every error is on one side
     return Error(
-        bias=min(moved + (stray.pull if is_extreme else 0.0), largest),
+        bias=min(moved + usual, largest),
         noise=min(hypot(drawn, stray.noise), largest),
         unit="rank",
         assumption="; ".join(filter(None, [str(belief), "" if aggregate.size_is_public else GROUP_ASSUMES])),
         limits=(0.0, 1.0),
         asked=q or 0.0,
-        pull=0.0 if is_extreme else min(stray.pull, largest),
+        pull=min(max(stray.pull - usual, 0.0), largest),
         rows=None if aggregate.size_is_public else specification.size * aggregate.rows_per_person / aggregate.groups,
     )
 
