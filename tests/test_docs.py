@@ -63,7 +63,7 @@ def test_every_mechanism_is_documented_and_states_its_theorem():
         assert f"`{name}`" in documented, name
 
 
-@pytest.mark.parametrize("path", sorted(p.name for p in DOCS.glob("*.md")) + ["README.md"])
+@pytest.mark.parametrize("path", [*sorted(p.name for p in DOCS.glob("*.md")), "README.md"])
 def test_links_between_documents_lead_somewhere(path):
     page = ROOT / path if path == "README.md" else DOCS / path
     for target in re.findall(r"\]\(([^)#]+\.(?:md|py|png|svg))\)", page.read_text()):

@@ -161,7 +161,10 @@ def covered(db, question, repetitions, shrunk=1.0):
             statistics, everybody = compute(db, query, plan)
             truths = truth(plan, everybody)
         release = conclude(query, plan, [statistics], rng=simulation(seed))
-        errors = [replace(e, bias=shrunk * e.bias, pull=shrunk * e.pull, noise=shrunk * e.noise) for e in release.errors["answer"]]
+        errors = [
+            replace(e, bias=shrunk * e.bias, pull=shrunk * e.pull, noise=shrunk * e.noise)
+            for e in release.errors["answer"]
+        ]
         held += map(holds, release.columns["answer"], errors, truths)
     return np.mean(held)
 
