@@ -456,3 +456,9 @@ SELECT 'unclosed FROM patients
 
 ;
 -- > One question at a time: this text has 0 statements.
+
+SELECT SUM(CAST(age AS DECIMAL(50, 2))) FROM patients
+-- > DECIMAL(50, 2) is no type. DECIMAL(width, scale) has a width from 1 to 38 and a scale of at most that.
+
+SELECT CASE WHEN COUNT(*) > 5 THEN 'a' ELSE 1 END + 1 AS odd FROM patients
+-- > Column 'odd' mixes numbers and texts, which have no common arithmetic.

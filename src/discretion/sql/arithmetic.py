@@ -75,10 +75,17 @@ def _case(node: exp.Case, environment: Environment) -> Any:
     branches = [(evaluate(b.this, environment), evaluate(b.args["true"], environment)) for b in node.args["ifs"]]
     default = node.args.get("default")
     otherwise = None if default is None else evaluate(default, environment)
+    _alike([otherwise, *(answer for _, answer in branches)])
     for condition, answer in branches:
         if condition is True if node.this is None else (subject is not None and condition == subject):
             return answer
     return otherwise
+
+
+def _alike(answers: list[Any]) -> None:
+    """Which answer is taken depends on released values; whether it fits what comes next must not."""
+    if len({isinstance(answer, str) for answer in answers if answer is not None}) > 1:
+        raise TypeError("Answers are all texts or all numbers.")
 
 
 def _several(choose: Callable[[list[Any]], Any]) -> Callable[[exp.Expr, Environment], Any]:
@@ -87,6 +94,7 @@ def _several(choose: Callable[[list[Any]], Any]) -> Callable[[exp.Expr, Environm
     def rule(node: exp.Expr, environment: Environment) -> Any:
         values = [evaluate(argument, environment) for argument in [node.this, *node.expressions]]
         known = [value for value in values if value is not None]
+        _alike(known)
         return choose(known) if known else None
 
     return rule

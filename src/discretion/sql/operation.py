@@ -199,6 +199,10 @@ def cast(node: exp.Expr, operands: Operands) -> Scalar:
     """CAST and TRY_CAST, which are the same here: what cannot be cast is NULL."""
     (value,), target = flat(operands), node.args["to"]
     kind, storage = CASTS.get(target.this, ("other", ""))
+    if target.this == exp.DType.DECIMAL and not _is_decimal(target):
+        raise QueryRefused(
+            f"{shown(target)} is no type. DECIMAL(width, scale) has a width from 1 to 38 and a scale of at most that."
+        )
     if kind in _TIMES and value.kind == "text" and value.literal:
         return _moment(value)
     if kind not in _CASTABLE.get(value.kind, ()):
@@ -213,6 +217,15 @@ def cast(node: exp.Expr, operands: Operands) -> Scalar:
     total = exp.TryCast(this=value.total.copy(), to=target.copy())
     known = value.required and value.kind != "text"
     return replace(result, total=total, values=TRUTH if kind == "boolean" else None, required=known)
+
+
+def _is_decimal(target: exp.Expr) -> bool:
+    """Whether the database has this type: found out now, it would fail after the charge."""
+    sizes = [one.name for one in target.expressions]
+    if not all(size.isdigit() for size in sizes):
+        return False
+    width, scale, *more = [*map(int, sizes), *(18, 0)[len(sizes) :]]
+    return 1 <= width <= 38 and scale <= width and not more
 
 
 def choice(node: exp.Expr, operands: Operands) -> Scalar:
