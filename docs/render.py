@@ -27,10 +27,7 @@ def main() -> None:
         body = re.sub(r'href="(?:docs/)?([\w-]+)\.md(#[^"]*)?"', r'href="\1.html\2"', markdown.render(page.read_text()))
         head = f"<!doctype html><meta charset=utf-8><title>discretion: {escape(name)}</title><style>{STYLE}</style>"
         (SITE / f"{name}.html").write_text(f"{head}<nav>{nav}</nav>{body}")
-    for picture in (ROOT / "docs").glob("**/*.png"):
-        target = SITE / picture.relative_to(ROOT / "docs")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(picture, target)
+    shutil.copytree(ROOT / "docs" / "figures", SITE / "figures")
     print(f"{len(pages)} pages: open {SITE.name}/index.html")
 
 
