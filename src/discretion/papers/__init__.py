@@ -54,7 +54,7 @@ def plan(
 
 def expected_seconds(jobs: Iterable[Job], processes: int) -> float:
     """About how long the jobs take together."""
-    each = [figure.expected_seconds(effort) for figure, effort in jobs]
+    each = [max(figure.expected_seconds(effort) for figure, effort in family) for family in _families(jobs)]
     return max(sum(each) / processes, max(each, default=0.0))
 
 
@@ -66,18 +66,26 @@ def compute(
         for figure, effort in jobs:
             yield reproduce(figure, effort, advance)
         return
-    longest_first = sorted(jobs, key=lambda job: -job[0].expected_seconds(job[1]))
+    longest_first = sorted(_families(jobs), key=lambda family: -expected_seconds(family, 1))
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:  # fork would copy running threads
-        running = {pool.submit(_points, figure.id, effort): (figure, effort) for figure, effort in longest_first}
+        running = {pool.submit(_points, [(figure.id, effort) for figure, effort in f]): f for f in longest_first}
         for done in as_completed(running):
-            figure, effort = running[done]
-            advance(figure.expected_seconds(effort))
-            yield Outcome(figure=figure, points=done.result(), effort=effort)
+            for (figure, effort), points in zip(running[done], done.result(), strict=True):
+                advance(figure.expected_seconds(effort))
+                yield Outcome(figure=figure, points=points, effort=effort)
 
 
-def _points(name: str, effort: Effort) -> Points:
+def _families(jobs: Iterable[Job]) -> list[list[Job]]:
+    """Jobs that share a computation belong in one process, which remembers it."""
+    families: dict[str, list[Job]] = {}
+    for figure, effort in jobs:
+        families.setdefault(figure.family or figure.id, []).append((figure, effort))
+    return list(families.values())
+
+
+def _points(family: list[tuple[str, Effort]]) -> list[Points]:
     """In another process, where a figure's functions cannot be sent but its ID can."""
-    return reproduce(FIGURES[name], effort).points
+    return [reproduce(FIGURES[name], effort).points for name, effort in family]
 
 
 __all__ = ["FIGURES", "Effort", "Figure", "Job", "Outcome", "compute", "expected_seconds", "plan", "reproduce"]

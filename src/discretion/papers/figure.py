@@ -127,6 +127,7 @@ class Figure:
     seconds: float  # a full run on one core, measured
     thinned: float = 1.0  # the part of a run's places that a quick run visits
     overhead: float = 0.0  # seconds, whatever the runs: making the data
+    family: str = ""  # figures of one family are drawn from the same computation
     accepts: Source | None = None  # what --data may replace
     note: str = ""  # what differs from the paper
 

@@ -141,6 +141,7 @@ FIGURES = (
         seconds=470.0,
         thinned=0.3,
         overhead=3.0,
+        family="slices",
     ),
     figure(
         2,
@@ -165,5 +166,6 @@ FIGURES = (
         seconds=470.0,
         thinned=0.3,
         overhead=3.0,
+        family="slices",
     ),
 )
