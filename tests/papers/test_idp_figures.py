@@ -2,9 +2,19 @@
 
 import pytest
 
+from discretion.noise import simulation
 from discretion.papers import FIGURES
 from discretion.papers.figure import Effort, reproduce
-from discretion.papers.idp import AUTO, LOCAL, SMOOTH, THREE, half_width, median_errors
+from discretion.papers.idp import (
+    AUTO,
+    DISTRIBUTIONS,
+    LOCAL,
+    SMOOTH,
+    THREE,
+    half_width,
+    median_errors,
+    noise_errors,
+)
 
 # Mean error over iDP's at ε = 1: DP as printed, smooth with exact α, best DP choice (an independent simulation)
 RATIOS = {
@@ -40,16 +50,26 @@ def test_gamma_three_is_not_the_best():
 
 
 @pytest.mark.slow
-def test_figure_2_has_the_ratios_of_an_independent_simulation():
-    """Within 20%: iDP's own error varies by 7% over 120 data sets, the reference as much, and it took β = ε/4 for .28 ε.
+@pytest.mark.parametrize("panel", list(RATIOS))
+def test_figure_2_has_the_ratios_of_an_independent_simulation(panel):
+    """Over 2,000 data sets the ratio has a standard error of 1.3%; the reference, of fewer, must be within 10%."""
+    name, size = panel.split(", n = ")
+    draw, bounds = DISTRIBUTIONS[name]
+    rng = simulation(11)
+    rows = [noise_errors(draw(rng, int(size)), bounds, 1.0) for _ in range(2_000)]
+    mean = {curve: sum(row[curve] for row in rows) / len(rows) for curve in rows[0]}
+    for curve, expected in zip((THREE, SMOOTH), RATIOS[panel], strict=False):
+        ratio = mean[curve] / mean[LOCAL]
+        assert abs(ratio / expected - 1) < 0.1, f"{curve}: {ratio:.2f}, not {expected}"
 
-    The three curves are factors of 2.5 to 3.3 apart.
-    """
+
+@pytest.mark.slow
+def test_the_best_dp_median_is_close_to_idp():
+    """Within 20%: iDP's mean alone has a standard error of 7% over 120 data sets. Smooth would be 150% off."""
     points = {(p.panel, p.curve): p.y for batch in median_errors(Effort(runs=120)) for p in batch if p.x == 1.0}
-    for panel, ratios in RATIOS.items():
-        for curve, expected in zip((THREE, SMOOTH, AUTO), ratios, strict=True):
-            ratio = points[panel, curve] / points[panel, LOCAL]
-            assert abs(ratio / expected - 1) < 0.2, f"{panel}, {curve}: {ratio:.2f}, not {expected}"
+    for panel, (_, _, expected) in RATIOS.items():
+        ratio = points[panel, AUTO] / points[panel, LOCAL]
+        assert abs(ratio / expected - 1) < 0.2, f"{panel}: {ratio:.2f}, not {expected}"
 
 
 def test_an_observer_reads_secrets_that_idp_claims_to_protect():

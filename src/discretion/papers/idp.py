@@ -100,15 +100,19 @@ def median_errors(effort: Effort) -> Iterator[list[Point]]:
             yield [mean_point(curve, epsilon, errors, f"{name}, n = {n}") for (curve, epsilon), errors in found.items()]
 
 
-def _errors(data: Floats, bounds: tuple[float, float], epsilon: float) -> dict[str, float]:
-    """Of the lower median. E|Z| = 1 at γ = 3, and E|Laplace| is its scale."""
+def noise_errors(data: Floats, bounds: tuple[float, float], epsilon: float) -> dict[str, float]:
+    """Of the lower median, by the mechanisms that add noise. E|Z| = 1 at γ = 3, and E|Laplace| is its scale."""
     rank = (len(data) + 1) // 2
     sample = (float(data.min()), float(data.max()))  # the paper's bounds, which are data
     printed = exp(log_smooth(Ordered.of(data, sample), rank, epsilon)) * 12 / epsilon
     local = float(effect_of("median", data, sample, "value").by_person.max()) / epsilon
     beta = 0.28 * epsilon
     smooth = exp(log_smooth(Ordered.of(data, bounds), rank, beta)) / largest_alpha(3.0, beta, epsilon)
-    return {THREE: printed, LOCAL: local, SMOOTH: smooth, AUTO: automatic_error(data, bounds, epsilon, Fraction(1, 2))}
+    return {THREE: printed, LOCAL: local, SMOOTH: smooth}
+
+
+def _errors(data: Floats, bounds: tuple[float, float], epsilon: float) -> dict[str, float]:
+    return noise_errors(data, bounds, epsilon) | {AUTO: automatic_error(data, bounds, epsilon, Fraction(1, 2))}
 
 
 def automatic_error(data: Floats, bounds: tuple[float, float], epsilon: float, rank: Fraction) -> float:
