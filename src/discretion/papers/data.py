@@ -172,7 +172,12 @@ def _clamped(columns: Mapping[str, Any]) -> Census:
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """The published size of a user-item data set, and planted communities that give similar recall."""
+    """The published size of a user-item data set, and planted communities.
+
+    Their parameters were searched for so that recall without privacy, by chance and under HDP resembles an earlier
+    simulation, which itself only knew the sizes: that recall agrees with it is no evidence; how curves lie to one
+    another is.
+    """
 
     people: int
     items: int

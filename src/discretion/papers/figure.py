@@ -204,7 +204,8 @@ class Outcome:
     def text(self) -> str:
         """The verdict, as Markdown."""
         if self.figure.runs:
-            effort = f"{self.effort.runs} runs, seed {self.effort.seed}; ± is one standard error over the runs"
+            places = " at fewer places (--quick)" if self.effort.quick and self.figure.thinned < 1 else ""
+            effort = f"{self.effort.runs} runs{places}, seed {self.effort.seed}; ± is one standard error over the runs"
         else:
             effort = "computed exactly, nothing is random"
         lines = [f"### {self.figure.title}", "", f"Data: {self.data}. Effort: {effort}.", ""]
