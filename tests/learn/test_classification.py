@@ -139,9 +139,11 @@ def test_under_presence_nothing_public_depends_on_who_is_there(rows):
         ({"classes": None}, "declared"),
         ({"classes": ("no",)}, "two classes"),
         ({"classes": ("no", "no")}, "two classes"),
-        ({"classes": ("no", "maybe")}, "two classes"),
+        ({"classes": ("no", "maybe")}, "one of the two classes"),
         ({"classes": ("no", "yes", "maybe")}, "two classes"),
         ({"regularization": 0}, "regularization"),
+        ({"options": {"threshold": 1.0}}, "options="),
+        ({"method": "objective", "kappa": 0.5}, "kappa="),
         ({"bounds": None}, "bounds"),
         ({"estimator": LinearSVC, "smoothing": 0}, "smoothing"),
     ],
@@ -151,6 +153,12 @@ def test_bad_declarations_are_refused(rows, options, message):
     X, y, epsilon = rows
     with pytest.raises(InvalidDeclaration, match=message):
         model(**options).fit(X, y, epsilon=epsilon)
+
+
+def test_a_missing_label_is_no_class(rows):
+    X, y, epsilon = rows
+    with pytest.raises(InvalidDeclaration, match="one of the two classes"):
+        model().fit(X, np.where(y == "yes", "yes", None), epsilon=epsilon)
 
 
 def test_observed_classes_must_be_two(rows):

@@ -2,14 +2,17 @@
 
 import subprocess
 import sys
+from inspect import signature
 
 import numpy as np
 import pytest
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.metadata_routing import get_routing_for_object
 
 import discretion
 from discretion import noise
@@ -75,6 +78,20 @@ def test_a_grid_search_scored_on_public_rows_pays_for_every_fit(rows):
     losses = search.best_estimator_.guarantee_.losses
     assert {100_000: 33_333, 500_000: 166_666, 1_000_000: 333_333} == {k: v.micro_epsilon for k, v in losses.items()}
     assert search.best_score_ > 0.6
+
+
+def test_a_clone_keeps_what_is_routed_to_it():
+    with config_context(enable_metadata_routing=True):
+        asked = model(holdout="public").set_fit_request(epsilon=True)
+        assert {"epsilon": True, "groups": None, "register": None} == get_routing_for_object(clone(asked)).fit.requests
+
+
+@pytest.mark.parametrize("estimator", [LinearRegression, LogisticRegression, LinearSVC])
+def test_parameters_are_those_of_the_signature_and_shown_where_they_differ(estimator):
+    declared = estimator(bounds=(-1, 1), holdout="public")
+    assert set(signature(estimator).parameters) == set(declared.get_params())
+    assert f"{estimator.__name__}(bounds=(-1, 1), holdout='public')" == repr(declared) == repr(clone(declared))
+    assert "holdout" in declared._repr_html_()
 
 
 def test_epsilon_is_routed_through_a_pipeline(rows):

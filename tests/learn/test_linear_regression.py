@@ -64,6 +64,12 @@ def test_every_method_charges_what_it_spends(rows, options, paid):
     assert paid == [loss.micro_epsilon for loss in fitted.guarantee_.losses.values()]
 
 
+def test_nobody_pays_more_than_a_kappa_below_every_epsilon(rows):
+    X, y, _ = rows
+    fitted = model(kappa=0.05).fit(X, y, epsilon=np.where(X[:, 0] > 5, 1.0, 0.4))
+    assert [50_000, 50_000] == [loss.micro_epsilon for loss in fitted.guarantee_.losses.values()]
+
+
 @pytest.mark.parametrize("options", METHODS, ids=str)
 def test_with_hardly_any_privacy_it_is_least_squares_in_the_callers_units(rows, options):
     X, y, _ = rows
@@ -143,6 +149,10 @@ def test_the_release_states_the_noise_of_every_coefficient(options):
         ({"target_bounds": None}, "bounds"),
         ({"norm": -1}, "norm"),
         ({"kappa": 0}, "kappa"),
+        ({"kappa": np.inf}, "kappa"),
+        ({"method": "functional", "kappa": 0.5}, "kappa="),
+        ({"options": {"threshold": 1.0}}, "options="),
+        ({"method": "functional", "mechanism": "stretch", "options": {"threshold": 1.0}}, "options="),
         ({"protects": "nothing"}, "protects"),
         ({"holdout": "maybe"}, "holdout"),
         ({"fits": 0}, "fits"),

@@ -1,32 +1,35 @@
 """Logistic regression and the linear support vector machine with one epsilon per person."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discretion.errors import InvalidDeclaration
-from discretion.guarantee import Guarantee, Protects
+from discretion.guarantee import Guarantee
 from discretion.learn.estimator import PrivateFit
+from discretion.learn.features import Features
 from discretion.learn.loss import Huber, Logistic, Loss
 from discretion.learn.people import People
 from discretion.learn.personalize import execute
-from discretion.learn.perturbation import LEAST_RIDGE, times, uniform, weighted
+from discretion.learn.perturbation import LEAST_RIDGE, Kind, times, uniform, weighted
 from discretion.learn.run import Run, plan
 from discretion.noise import Floats, Rng
-from discretion.preference import MICRO, Specification
+from discretion.preference import MICRO
 
 RADIUS = 4.0  # how long a useful θ is believed to be in the unit ball; sets the ridge, never the privacy
 OUTPUT_RADIUS = 1.0  # the same where noise is added to θ itself, and no curvature holds it back
 GRADIENT_VARIANCE = 0.25  # of one row's gradient, at most, where the decision is open
 
 
-class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Two classes, divided by a hyperplane that minimises a perturbed risk.
 
     method="weighted"   objective perturbation in which everybody has the weight their epsilon, up to κ, allows.
@@ -38,34 +41,22 @@ class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator, ABC): 
     the negative one first; "observed" reads them off the data, which makes public that both occur.
     """
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        epsilon: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        register: Specification | ArrayLike | None = None,
-    ) -> "PrivateLinearClassifier":
-        """Fit on rows whose owners accept to lose `epsilon`, one a row; `groups` names the owners.
+    classes: Any = None  # public: (negative, positive), or "observed"
+    regularization: float | None = None  # Λ, the ridge for each person; None: by the noise
+    _uniform_methods = ("objective", "output")
 
-        register: under protects="presence", the epsilon of everybody who could be in the data.
-        """
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        self._check()
-        owners = self._people(len(X), epsilon, groups, register)
-        features = self._features(owners, X.shape[1])
+    def _learn(self, X: Floats, y: Any, owners: People, features: Features, rng: Rng) -> None:
         self.classes_ = self._classes(y)
-        rng = self._rng()
         placed, _ = features.ball(X)
         signed = placed * np.where(y == self.classes_[1], 1.0, -1.0)[:, None]
-        fit = self._fit_weighted if self.method == "weighted" else self._fit_uniform
+        if self.method == "weighted":
+            name, fit = "weighted objective perturbation", self._fit_weighted
+        else:
+            name, fit = f"{self.method} perturbation, {self._mechanism}", self._fit_uniform
         solution, guarantee, why = fit(signed, owners, rng)
         slopes, constant = features.original(solution / features.norm)
         self.coef_, self.intercept_ = slopes[None, :], np.array([constant])
-        by_weights = self.method == "weighted"
-        named = "weighted objective perturbation" if by_weights else f"{self.method} perturbation, {self._mechanism}"
-        self._publish(guarantee, named, None, rng, why)
-        return self
+        self._publish(np.append(slopes, constant), None, guarantee, name, rng, why)
 
     def decision_function(self, X: Any) -> Floats:
         """Signed scores, above 0 for the second class; post-processing of the release, free of charge."""
@@ -85,43 +76,43 @@ class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator, ABC): 
 
     @property
     @abstractmethod
-    def _loss(self) -> Loss: ...
+    def _loss(self) -> Loss:
+        """What a row costs that lies on the wrong side."""
 
     @property
-    def _note(self) -> str:
-        observed = isinstance(self.classes, str) and self.classes == "observed"
-        return "the two labels were read off the data and taken to be public" if observed else ""
+    def _observed(self) -> bool:
+        return isinstance(self.classes, str) and self.classes == "observed"
 
-    @property
-    def _mechanism(self) -> str:
-        return self.mechanism or "sample"
+    def _guarantee(self, owners: People, charge: Any) -> Guarantee:
+        note = "the two labels were read off the data and taken to be public" if self._observed else ""
+        return owners.guarantee(charge, arithmetic="float", note=note)
 
     def _check(self) -> None:
-        if self.method not in ("weighted", "objective", "output"):
-            raise InvalidDeclaration(f"method must be 'weighted', 'objective' or 'output', got {self.method!r}.")
-        if self.method == "weighted" and self.mechanism is not None:
-            raise InvalidDeclaration(
-                "mechanism= is for 'objective' and 'output'; 'weighted' honours epsilon by weights."
-            )
+        super()._check()
         if self.regularization is not None and not LEAST_RIDGE <= self.regularization < np.inf:
             raise InvalidDeclaration(f"regularization must be at least {LEAST_RIDGE:g}, got {self.regularization!r}.")
 
     def _classes(self, y: Any) -> NDArray[Any]:
         """The two labels, negative first."""
-        check_classification_targets(y)
         if self.classes is None:
             raise InvalidDeclaration(
                 "The two labels must be declared, classes=(negative, positive): which labels occur is private. If "
                 "everybody knows that both do, classes='observed' reads them off the data."
             )
-        found = np.unique(y)
-        declared = found if self._note else np.asarray(self.classes)
-        if declared.shape != (2,) or len(np.unique(declared)) != 2 or not set(found.tolist()) <= set(declared.tolist()):
+        if self._observed:
+            check_classification_targets(y)
+        classes = np.unique(y) if self._observed else np.asarray(self.classes)
+        if classes.shape != (2,) or classes[0] == classes[1]:
+            got = f"{classes.size} in the data" if self._observed else f"{self.classes!r}"
             raise InvalidDeclaration(
-                f"There must be exactly two classes and no other labels, got {declared.size} of shape "
-                f"{declared.shape} declared or seen. Only binary classification is supported."
+                f"There must be exactly two classes, (negative, positive), got {got}. Only binary classification is "
+                "supported."
             )
-        return declared
+        if not set(y.tolist()) <= set(classes.tolist()):
+            raise InvalidDeclaration(
+                f"Every label must be one of the two classes {self.classes!r}, got at least one that is not."
+            )
+        return classes
 
     def _ridge(self, epsilon: float, people: float, size: int) -> float:
         """λ: as declared for each person, or such that the noise moves θ by about as much as it is long."""
@@ -138,58 +129,25 @@ class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator, ABC): 
         made = weighted(charge, self._loss, ridge, self.protects, size if owners.several else 1)
         solution = made.release(self._loss, signed, made.weights[owners.row_cohort] * owners.votes, rng)
         why = f"the largest influence is ε = {most:g}, the ridge {made.ridge:.3g}"
-        return solution, owners.guarantee(charge, arithmetic="float", note=self._note), why
+        return solution, self._guarantee(owners, charge), why
 
     def _fit_uniform(self, signed: Floats, owners: People, rng: Rng) -> tuple[Floats, Guarantee, str]:
         runs = plan(owners.budget, owners.specification.heads, self._mechanism, **(self.options or {}))
         rank = signed.shape[1] if owners.several else 1
+        kind: Kind = "output" if self.method == "output" else "objective"
 
         def one(rows: tuple[Floats, Floats], run: Run) -> Floats:
             ridge = self._ridge(run.micro_epsilon / MICRO, run.people, signed.shape[1])
-            made = uniform(run.micro_epsilon, self.method, self._loss, ridge, self.protects, rank)
+            made = uniform(run.micro_epsilon, kind, self._loss, ridge, self.protects, rank)
             return made.release(self._loss, *rows, rng)
 
         solution = execute(one, (signed, owners.votes), owners, runs, "average", rng)
         charge = np.sum([run.charge for run in runs], axis=0)
-        guarantee = owners.guarantee(charge, arithmetic="float", note=self._note)
-        return solution, guarantee, f"{len(runs)} fits with one epsilon each"
+        return solution, self._guarantee(owners, charge), f"{len(runs)} fits with one epsilon each"
 
 
 class LogisticRegression(PrivateLinearClassifier):
     """Logistic regression; see `PrivateLinearClassifier` for the methods."""
-
-    def __init__(
-        self,
-        *,
-        bounds: Any = None,
-        classes: Any = None,
-        norm: float | None = None,
-        epsilon: float | None = None,
-        method: str = "weighted",
-        mechanism: str | None = None,
-        options: dict[str, Any] | None = None,
-        kappa: float | None = None,
-        regularization: float | None = None,
-        fit_intercept: bool = True,
-        protects: Protects = "value",
-        fits: int = 1,
-        holdout: str = "private",
-        random_state: Any = None,
-    ) -> None:
-        self.bounds = bounds
-        self.classes = classes
-        self.norm = norm
-        self.epsilon = epsilon
-        self.method = method
-        self.mechanism = mechanism
-        self.options = options
-        self.kappa = kappa
-        self.regularization = regularization
-        self.fit_intercept = fit_intercept
-        self.protects = protects
-        self.fits = fits
-        self.holdout = holdout
-        self.random_state = random_state
 
     @property
     def _loss(self) -> Loss:
@@ -201,46 +159,20 @@ class LogisticRegression(PrivateLinearClassifier):
         return np.column_stack([1 - positive, positive])
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LinearSVC(PrivateLinearClassifier):
-    """The linear support vector machine with the Huber loss; `smoothing` (h) is how wide its corner is rounded off."""
+    """The linear support vector machine with the Huber loss; `smoothing` is how wide its corner is rounded off.
 
-    def __init__(
-        self,
-        *,
-        bounds: Any = None,
-        classes: Any = None,
-        norm: float | None = None,
-        epsilon: float | None = None,
-        method: str = "weighted",
-        mechanism: str | None = None,
-        options: dict[str, Any] | None = None,
-        kappa: float | None = None,
-        regularization: float | None = None,
-        smoothing: float = 0.5,
-        fit_intercept: bool = True,
-        protects: Protects = "value",
-        fits: int = 1,
-        holdout: str = "private",
-        random_state: Any = None,
-    ) -> None:
-        self.bounds = bounds
-        self.classes = classes
-        self.norm = norm
-        self.epsilon = epsilon
-        self.method = method
-        self.mechanism = mechanism
-        self.options = options
-        self.kappa = kappa
-        self.regularization = regularization
-        self.smoothing = smoothing
-        self.fit_intercept = fit_intercept
-        self.protects = protects
-        self.fits = fits
-        self.holdout = holdout
-        self.random_state = random_state
+    See `PrivateLinearClassifier` for the methods.
+    """
+
+    smoothing: float = 0.5  # h
 
     @property
     def _loss(self) -> Loss:
+        return Huber(float(self.smoothing))
+
+    def _check(self) -> None:
+        super()._check()
         if not 0 < self.smoothing < np.inf:
             raise InvalidDeclaration(f"smoothing must be a finite number above 0, got {self.smoothing!r}.")
-        return Huber(float(self.smoothing))

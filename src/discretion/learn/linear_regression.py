@@ -1,25 +1,26 @@
 """Linear regression with one epsilon per person, from noisy moments."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discretion.errors import InvalidDeclaration
-from discretion.guarantee import PICO, Guarantee, Protects
+from discretion.guarantee import PICO, Guarantee
 from discretion.learn.estimator import PrivateFit
 from discretion.learn.features import Features
 from discretion.learn.moments import FINEST, Domain, Moments, Whole, gaussian, gaussian_mu, ridge, sensitivity, spectral
 from discretion.learn.people import People
 from discretion.learn.run import plan
 from discretion.noise import Floats, Rng
-from discretion.preference import MICRO, Integers, Specification
+from discretion.preference import MICRO, Integers
 
 SHARES = 360  # parts of one person's vote, and the most rows of one person that are used
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Least squares whose every row has an owner with an epsilon of their own.
 
@@ -33,59 +34,13 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
     people with a larger epsilon count for more.
     """
 
-    def __init__(
-        self,
-        *,
-        bounds: Any = None,
-        target_bounds: Any = None,
-        norm: float | None = None,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        method: str = "weighted",
-        mechanism: str | None = None,
-        options: dict[str, Any] | None = None,
-        kappa: float | None = None,
-        sensitivity: str = "tight",
-        fit_intercept: bool = True,
-        protects: Protects = "value",
-        fits: int = 1,
-        holdout: str = "private",
-        random_state: Any = None,
-    ) -> None:
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.norm = norm
-        self.epsilon = epsilon
-        self.delta = delta
-        self.method = method
-        self.mechanism = mechanism
-        self.options = options
-        self.kappa = kappa
-        self.sensitivity = sensitivity
-        self.fit_intercept = fit_intercept
-        self.protects = protects
-        self.fits = fits
-        self.holdout = holdout
-        self.random_state = random_state
+    target_bounds: Any = None  # public
+    delta: float = 0.0  # of everybody who has an epsilon
+    sensitivity: str = "tight"  # or "published", for method="functional"
+    _uniform_methods = ("functional",)
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        epsilon: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        register: Specification | ArrayLike | None = None,
-    ) -> "LinearRegression":
-        """Fit on rows whose owners accept to lose `epsilon`, one a row; `groups` names the owners.
-
-        register: under protects="presence", the epsilon of everybody who could be in the data.
-        """
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        self._check()
-        owners = self._people(len(X), epsilon, groups, register)
-        features = self._features(owners, X.shape[1])
+    def _learn(self, X: Floats, y: Floats, owners: People, features: Features, rng: Rng) -> None:
         target = Features.declared(self.target_bounds, 1, intercept=self.fit_intercept)
-        rng = self._rng()
         placed = target.cube(np.asarray(y, dtype=np.float64)[:, None])[:, 0]
         if self.method == "weighted":
             moments, guarantee = self._weighted(X, placed, owners, features, rng)
@@ -94,15 +49,17 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
             moments, guarantee = self._functional(X, placed, owners, features, rng)
             solution, inverse = spectral(moments)
         length = features.norm if self._domain == "ball" else 1.0
-        scale = float(target.half[0])
-        slopes, constant = features.original(solution / length * scale)
-        self.coef_, self.intercept_ = slopes, constant + float(target.centre[0])
-        units = np.array([np.append(*features.original(one / length * scale)) for one in np.eye(features.size)])
+
+        def original(coefficients: Floats) -> Floats:  # in the caller's units, the intercept last
+            return np.append(*features.original(coefficients / length * float(target.half[0])))
+
+        found = original(solution) + np.append(np.zeros(X.shape[1]), target.centre)
+        self.coef_, self.intercept_ = found[:-1], float(found[-1])
+        units = np.array([original(one) for one in np.eye(features.size)])
         variance = np.diag(units.T @ moments.covariance(inverse, solution) @ units)
         most = max(loss.micro_epsilon for loss in guarantee.losses.values())
         why = f"the largest influence is ε = {most / MICRO:g}"
-        self._publish(guarantee, self._name(), np.sqrt(np.maximum(variance, 0.0)), rng, why)
-        return self
+        self._publish(found, np.sqrt(np.maximum(variance, 0.0)), guarantee, self._name, rng, why)
 
     def predict(self, X: Any) -> Floats:
         """The predicted targets; post-processing of the release, free of charge."""
@@ -116,18 +73,18 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
         in_ball = self.method == "weighted" and (self.norm is not None or self.delta > 0)
         return "ball" if in_ball else "cube"
 
+    @property
     def _name(self) -> str:
         if self.method == "functional":
-            return f"functional, {self.mechanism or 'sample'}"
+            return f"functional, {self._mechanism}"
         return "weighted moments, normal noise" if self.delta else "weighted moments"
 
     def _check(self) -> None:
-        if self.method not in ("weighted", "functional"):
-            raise InvalidDeclaration(f"method must be 'weighted' or 'functional', got {self.method!r}.")
-        if self.method == "weighted" and self.mechanism is not None:
-            raise InvalidDeclaration("mechanism= is for method='functional'; 'weighted' honours epsilon by weights.")
+        super()._check()
         if self.sensitivity not in ("tight", "published"):
             raise InvalidDeclaration(f"sensitivity must be 'tight' or 'published', got {self.sensitivity!r}.")
+        if self.mechanism == "stretch" and self.options is not None:
+            raise InvalidDeclaration("options= is for 'threshold' and 'sample'; 'stretch' has none.")
         if not 0 <= self.delta < 1 or (self.delta and (self.method != "weighted" or self.delta * PICO < 1)):
             raise InvalidDeclaration(
                 f"delta must be 0, or with method='weighted' from 1e-12 to below 1, got {self.delta!r}."
@@ -162,17 +119,16 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
     def _functional(
         self, X: Floats, y: Floats, owners: People, features: Features, rng: Rng
     ) -> tuple[Moments, Guarantee]:
-        mechanism = self.mechanism or "sample"
-        if mechanism == "stretch":  # [AGK16] stretches the values by ε/ε_max: the moments shrink by its square
+        if self._mechanism == "stretch":  # [AGK16] stretches the values by ε/ε_max: the moments shrink by its square
             charge = weights = owners.budget**2 // int(owners.budget.max())
             kept = np.arange(len(X))
-        elif mechanism in ("minimum", "threshold", "sample"):
-            (run,) = plan(owners.budget, owners.specification.heads, mechanism, **(self.options or {}))
+        elif self._mechanism in ("minimum", "threshold", "sample"):
+            (run,) = plan(owners.budget, owners.specification.heads, self._mechanism, **(self.options or {}))
             charge, weights = np.array(run.charge), np.full(owners.budget.size, run.micro_epsilon)
             kept = owners.kept(run.inclusion, rng)
         else:
             raise InvalidDeclaration(
-                f"mechanism must be 'minimum', 'threshold', 'sample' or 'stretch', got {mechanism!r}."
+                f"mechanism must be 'minimum', 'threshold', 'sample' or 'stretch', got {self._mechanism!r}."
             )
         moments = self._moments("cube", features.cube(X), y, owners, weights, kept, rng)
         return moments, owners.guarantee(charge, arithmetic="exact")
