@@ -86,6 +86,23 @@ def test_rows_read_from_a_source_that_changed_after_planning_are_never_released(
     assert "deliver" not in ledger.history()["kind"].to_pylist()
 
 
+def test_preferences_read_from_a_register_refreshed_after_the_charge_are_never_used(tmp_path):
+    db = connect(tmp_path / "shop.discretion")
+    people = {"id": [1, 2, 3], "epsilon": [0.1, 1.0, 1.0]}
+    db.register("people", write(pa.table(people), tmp_path / "people.parquet"), person="id", epsilon="epsilon")
+    visits = write(pa.table({"id": [1, 2, 3]}), tmp_path / "visits.parquet")
+    db.protect("visits", visits, person="id", register="people")
+
+    class Refreshed(DuckDB):
+        def compute(self, request):
+            write(pa.table(people | {"epsilon": [1.0, 1.0, 1.0]}), tmp_path / "people.parquet")
+            db.refresh("people")  # what the first one paid was a tenth of what they would count for now
+            return super().compute(request)
+
+    with db, Ledger(str(tmp_path / "shop.discretion")) as ledger, pytest.raises(SourceChanged):
+        ask("SELECT COUNT(*) FROM visits", ledger, Refreshed())
+
+
 def test_a_plan_that_somebody_outdates_is_made_again(ledger, monkeypatch):
     offer, changed = ledger.offer, []
 

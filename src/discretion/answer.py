@@ -45,9 +45,11 @@ def answer(question: Question, *, engine: Engine, ledger: Ledger) -> Release:
     identity = _identify(question, query, engine, ledger)
     if (stored := ledger.answered(identity)) is not None:
         return Release.from_json(stored)  # the same question on the same data: nothing new is told
-    plan, entry = _charge(question, query, identity, ledger)  # durable before any row is read
+    offer, plan, entry = _charge(question, query, identity, ledger)  # durable before any row is read
     statistics = engine.compute(plan.request)  # the only line that reads rows
-    if _identify(question, query, engine, ledger) != identity:
+    # Refreshed since, a register apart says again what its source says, but others paid for the preferences read.
+    refreshed = ledger.register(offer.register).fingerprint != offer.fingerprint
+    if refreshed or _identify(question, query, engine, ledger) != identity:
         raise SourceChanged(
             f"The source of {query.table.name!r} changed while it was read. The charge stands; ask again."
         )
@@ -134,7 +136,7 @@ def _is_free(asked: Asked, question: Question) -> bool:
     return counts and question.mechanism in ("auto", "public")
 
 
-def _charge(question: Question, query: Query, identity: str, ledger: Ledger) -> tuple[Plan, str]:
+def _charge(question: Question, query: Query, identity: str, ledger: Ledger) -> tuple[Offer, Plan, str]:
     """Plan and pay; plan again if somebody paid or changed their mind in between."""
     for attempt in range(ATTEMPTS):
         offer, plan = propose(question, query, ledger)
@@ -153,7 +155,7 @@ def _charge(question: Question, query: Query, identity: str, ledger: Ledger) -> 
                 raise
         else:
             break
-    return plan, entry
+    return offer, plan, entry
 
 
 def _identify(question: Question, query: Query, engine: Engine, ledger: Ledger) -> str:

@@ -43,6 +43,7 @@ class Offer:
     model: Model
     cohorts: tuple[Cohort, ...]
     members: int  # the last entry that moved anybody between cohorts: pass it to `Ledger.changes`
+    fingerprint: str  # of the register's source, as it was then
 
     @cached_property
     def available(self) -> Mapping[int, int]:

@@ -54,6 +54,7 @@ def offer(db: sa.Connection, name: str, *, share: float | Fraction, parts: int, 
         model=model,
         cohorts=_asked(cohorts_of(db, register)),
         members=register.members,
+        fingerprint=register.fingerprint,
     )
     made.available  # noqa: B018  refuses here rather than at the charge
     return made
