@@ -124,6 +124,9 @@ def test_what_has_no_answer_is_null() -> None:
         ("NULL AND COUNT(*) = 2.5", None),
         ("NULL OR COUNT(*) >= 2.5", True),
         ("NULL IN (1)", None),
+        ("POW(COUNT(*), 2)", 6.25),
+        ("POW(-COUNT(*), 0.5)", None),
+        ("POW(COUNT(*), 1e6)", None),
         ("(COUNT(*) <= 2) IS NOT TRUE", True),
         ("UPPER('a') || LOWER('B') || TRIM(' c ')", "Abc"),
     ],
@@ -145,7 +148,7 @@ def test_declared_keys_that_do_not_fit_their_column_are_refused() -> None:
     for column, values in {
         "age": ("x",),
         "region": (1,),
-        "born": ("soon",),
+        "born": ("2000-01-01 10:00",),
         "smoker": ("yes",),
         "income": ("1",),
     }.items():
@@ -155,6 +158,11 @@ def test_declared_keys_that_do_not_fit_their_column_are_refused() -> None:
     table = replace(patients, keys={"born": ("2000-01-01", None), "income": (0.5, 1)})
     for column in table.keys:
         assert 2 == len(parse(f"SELECT {column}, COUNT(*) FROM patients GROUP BY {column}", {"patients": table}).groups)
+
+
+def test_a_value_that_may_be_null_stays_so() -> None:
+    assert parse("SELECT AVG(COALESCE(income, NULL)) FROM patients", TABLES).asked[0].fill is None
+    assert 0 == parse("SELECT SUM(COALESCE(income, 0)) FROM patients", TABLES).asked[0].fill
 
 
 def test_nesting_has_a_limit() -> None:

@@ -55,6 +55,8 @@ def test_linear_arithmetic_and_roots_have_a_known_error(sql, bias, noise):
         "1 / $0",
         "LN($0)",
         "ROUND($0, $1)",
+        "ROUND($0, NULL)",
+        "ROUND($0, -400)",
         "SQRT($0) - SQRT($0)",
         "GREATEST($0, $1)",
         "$0 - GREATEST($0, 0)",

@@ -11,6 +11,7 @@ from discretion.sql.arithmetic import evaluate
 
 UNKNOWN = Error(bias=inf, noise=inf)
 ROUNDING = -1
+MOST_PLACES = 300  # decimals to round to: more are beyond doubles, and so is the answer
 BOUNDS = (exp.Sqrt, exp.Greatest, exp.Least)  # whose slopes are only bounds
 Slopes = dict[int, float]  # released aggregate -> the most the answer moves when it moves by 1; and by rounding
 
@@ -65,7 +66,10 @@ def _rounded(node: exp.Round, environment: Mapping[str, Any]) -> Slopes | None:
     slopes = _slopes(node.this, environment)
     if slopes is None or (decimals is not None and _released(decimals)):
         return None
-    half = 0.5 * 10.0 ** -(0 if decimals is None else evaluate(decimals, environment))
+    places = 0 if decimals is None else evaluate(decimals, environment)
+    if not isinstance(places, int | float) or abs(places) > MOST_PLACES:
+        return None
+    half = 0.5 * 10.0**-places
     return {**slopes, ROUNDING: slopes.get(ROUNDING, 0.0) + half}
 
 

@@ -137,7 +137,7 @@ FUNCTIONS: dict[type[exp.Expr], Callable[[exp.Expr, Environment], Any]] = {
     exp.Ln: _strict(math.log, "this"),
     exp.Lower: _strict(str.lower, "this"),
     exp.Nullif: _nullif,
-    exp.Pow: _strict(lambda x, y: float(x) ** y, "this", "expression"),
+    exp.Pow: _strict(math.pow, "this", "expression"),
     exp.Round: _strict(_round, "this", "decimals"),
     exp.Sqrt: _strict(math.sqrt, "this"),
     exp.Trim: _strict(lambda text: text.strip(" "), "this"),

@@ -107,7 +107,7 @@ def _fits(value: Any, sql_type: str) -> bool:
         return True
     if sql_type in ("DATE", "TIMESTAMP"):
         try:
-            datetime.fromisoformat(value) if isinstance(value, str) else None
+            (date if sql_type == "DATE" else datetime).fromisoformat(value) if isinstance(value, str) else None
         except ValueError:
             return False
         return isinstance(value, (str, date))

@@ -234,7 +234,8 @@ def choice(node: exp.Expr, operands: Operands) -> Scalar:
     clamps = isinstance(node, (exp.Least, exp.Greatest))
     known = merged(parts[:1] if isinstance(node, exp.Nullif) else parts)
     low, high = interval.clamped(node, parts) if clamps else (known.low, known.high)
-    certain = isinstance(node, exp.Coalesce) and any(part.required or part.literal for part in parts)
+    given = [part for part in parts if part.required or (part.literal and part.kind != "null")]
+    certain = isinstance(node, exp.Coalesce) and bool(given)
     more: dict[str, Any] = {"ignore_nulls": True} if clamps else {}
     more |= {"storage": known.storage, "whole": known.whole, "low": low, "high": high}
     result = built(node, _regrouped(operands, parts), kind=known.kind, **more)
