@@ -16,7 +16,7 @@ from rich.table import Table
 from discretion.noise import Rng, simulation
 from discretion.preference import MICRO
 from discretion.social import Cosine, Exact, Exchange, Profiles, Response, ScalarProduct, explore, gossip, recommend
-from discretion.social.dataset import digg, planted
+from discretion.social.dataset import NETWORKS, Network
 from discretion.social.gossip import expected_peers, split_total
 from discretion.social.recall import (
     Contender,
@@ -60,7 +60,7 @@ def visits(console: Console, people: int = 1_200) -> Profiles:
     """People with at least six visited areas of a web site, the first 1,200; generated if the file is missing."""
     if not (DATA / "msweb_visits.parquet").exists():
         console.print("msweb: the file is missing, generated profiles are used")
-        return planted(people=people, items=286, mean_size=8, communities=8, affinity=20, spread=0.5, skew=1.0)
+        return _like_msweb(people, mean=8)
     every = everybody()
     active = np.flatnonzero(every.sizes >= 6)[:people]
     return every.keep(np.isin(np.arange(every.people), active))
@@ -72,11 +72,17 @@ def everybody() -> Profiles:
     return Profiles.from_arrow(table, person="user_id", item="area_id")
 
 
+def _like_msweb(people: int, mean: int) -> Profiles:
+    made = Network(people=people, items=286, mean=mean, communities=8, outside=0.05, popularity=1.0, activity=0.5)
+    return made.generate(simulation(0))
+
+
 def likes(console: Console) -> Profiles:
     """Whose food people like (4 or 5 of 5), for people who like anything; generated if the file is missing."""
     if not (DATA / "food_world_cup.parquet").exists():
         console.print("food: the file is missing, generated profiles are used")
-        return planted(people=1_200, items=40, mean_size=9, communities=4, affinity=6, spread=0.5, skew=0.5)
+        made = Network(people=1_200, items=40, mean=9, communities=4, outside=0.2, popularity=0.5, activity=0.5)
+        return made.generate(simulation(0))
     table = pq.read_table(DATA / "food_world_cup.parquet")
     rated = table.select([name for name in table.column_names if name.startswith("like_")])
     liked = np.column_stack([column.fill_null(0).to_numpy() for column in rated.columns]) >= 4
@@ -214,14 +220,15 @@ def _speed() -> Table:
     table = _table(
         "speed, one run of 20 rounds, k = 10", "network", "protocol", "pairs", "seconds", "CPU seconds", "peak, GB"
     )
-    small = planted(people=500, items=1_000, mean_size=60, communities=8, affinity=6, spread=0.5, skew=0.7)
-    networks = {"500 people, 60 items each": small.weigh(1_000), "481 people, 317 items each": digg().weigh(1_000)}
+    small = Network(people=500, items=1_000, mean=60, communities=8, outside=0.2, popularity=0.7, activity=0.5)
+    generated = {
+        f"{n.people} people, {n.mean} items each": n.generate(simulation(0)) for n in (small, NETWORKS["Digg"])
+    }
+    networks = {name: profiles.weigh(1_000) for name, profiles in generated.items()}
     if (DATA / "msweb_visits.parquet").exists():
         networks["37,711 people, msweb"] = everybody().weigh(1_000)
     else:
-        networks["30,000 people, generated"] = planted(
-            people=30_000, items=286, mean_size=3, communities=8, affinity=20, spread=0.5, skew=1.0
-        ).weigh(1_000)
+        networks["30,000 people, generated"] = _like_msweb(30_000, mean=3).weigh(1_000)
     jobs = [(n, p, w) for n, p in networks.items() for w in ("explore", "gossip")]
     for name, profiles, way in track(jobs, description="speed", transient=True, disable=not SHOWN):
         exchange = Exchange(ScalarProduct(profiles=profiles, micro_epsilon=MICRO), rng=simulation(1))

@@ -1,11 +1,10 @@
-"""[AGK16]: the utility theorem, generated networks, recall."""
+"""[AGK16]: the utility theorem, recall."""
 
 import numpy as np
 import pytest
 
 from discretion.noise import simulation
 from discretion.papers import FIGURES
-from discretion.papers.data import NETWORKS
 from discretion.papers.figure import Effort, reproduce
 from discretion.papers.hdp import by_lowest
 from discretion.papers.hdp_groups import NAIVE, against_naive, by_dropped
@@ -29,14 +28,6 @@ def test_the_utility_theorem_is_wrong_by_a_factor_of_two_and_its_corollary_altog
     assert "0.3679, the bound 0.1839; the largest ratio is 2.000" in outcome.verdicts[0].finding.number
     assert "probability 1.000, bound 0.0034" in outcome.verdicts[1].finding.number
     assert "probability 0.303" in outcome.verdicts[2].finding.number
-
-
-@pytest.mark.parametrize("name", ["Survey", "Digg"])
-def test_generated_networks_have_the_published_sizes(name):
-    held = NETWORKS[name].generate(simulation(1))
-    assert (NETWORKS[name].people, NETWORKS[name].items) == held.shape
-    assert NETWORKS[name].mean == held.nnz / NETWORKS[name].people
-    assert NETWORKS[name].holders <= held.sum(axis=0).min()
 
 
 @pytest.mark.parametrize("coefficient", ["product", "min"])

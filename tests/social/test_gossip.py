@@ -7,7 +7,7 @@ import pytest
 from discretion.errors import InvalidDeclaration
 from discretion.noise import simulation
 from discretion.preference import MICRO
-from discretion.social.dataset import planted
+from discretion.social.dataset import Network
 from discretion.social.exchange import Exchange
 from discretion.social.gossip import _overwriting, expected_peers, explore, gossip, nearest, split_total
 from discretion.social.profile import Profiles
@@ -23,9 +23,8 @@ def from_sets(sets):
 
 
 def villages(people=120, seed=2):
-    return planted(
-        people=people, items=300, mean_size=30, communities=4, affinity=50, spread=0.2, skew=0.1, seed=seed
-    ).weigh(1000)
+    made = Network(people=people, items=300, mean=30, communities=4, outside=0.02, popularity=0.1, activity=0.2)
+    return made.generate(simulation(seed)).weigh(1000)
 
 
 def test_cosines_and_ideal_views_are_the_golden_ones(golden):
@@ -148,7 +147,8 @@ def test_anyone_is_uniform_among_the_others():
 @pytest.mark.slow
 def test_memory_stays_far_below_an_all_pairs_matrix():
     people = 12_000  # all pairs as doubles: 1.15 GB
-    profiles = planted(people=people, items=286, mean_size=3, communities=8, affinity=20, spread=0.5, skew=1.0)
+    made = Network(people=people, items=286, mean=3, communities=8, outside=0.05, popularity=1.0, activity=0.5)
+    profiles = made.generate(simulation(0))
     tracemalloc.start()
     gossip(Exchange(ScalarProduct(profiles=profiles.weigh(1000), micro_epsilon=MICRO), rng=simulation(1)), rounds=10)
     peak = tracemalloc.get_traced_memory()[1]

@@ -8,7 +8,7 @@ import pytest
 
 from discretion.errors import InvalidDeclaration
 from discretion.noise import simulation
-from discretion.social.dataset import delicious, digg, planted, survey
+from discretion.social.dataset import Network
 from discretion.social.gossip import explore, gossip
 from discretion.social.profile import Profiles
 from discretion.social.recall import (
@@ -33,7 +33,8 @@ def from_sets(sets, items=10):
 
 
 def villages():
-    return planted(people=80, items=200, mean_size=30, communities=4, affinity=30, spread=0.2, skew=0.3).weigh(1000)
+    made = Network(people=80, items=200, mean=30, communities=4, outside=0.03, popularity=0.3, activity=0.2)
+    return made.generate(simulation(0)).weigh(1000)
 
 
 def test_recall_is_the_golden_one(golden):
@@ -65,7 +66,8 @@ def test_items_of_weight_zero_and_missing_neighbours_are_handled():
 
 
 def test_a_tenth_of_the_items_that_somebody_else_holds_is_hidden():
-    profiles = planted(people=300, items=400, mean_size=40, communities=3, affinity=5, spread=0.5, skew=1.0)
+    made = Network(people=300, items=400, mean=40, communities=3, outside=0.2, popularity=1.0, activity=0.5)
+    profiles = made.generate(simulation(0))
     parts = split(profiles, rng=simulation(1))
     holders = np.bincount(profiles.weights.indices, minlength=400)
     assert holders[parts.hidden.indices].min() >= 2
@@ -87,7 +89,8 @@ def test_contenders_are_ordered_as_they_should_be():
     }
     best, good, noise = outcomes.values()
     assert best.recall > best.random + 0.05
-    assert best.recall >= good.recall > noise.recall
+    assert abs(best.recall - good.recall) < 0.03  # at ε = 1 a pair the noise is far below what villagers share
+    assert good.recall > noise.recall + 0.05
     assert abs(noise.recall - noise.random) < 0.05  # ε too small to see anything
     assert (0, 0) == (best.mean_total, best.largest_total)
     assert abs(good.mean_peers - good.mean_total) < 1e-9  # ε = 1 a pair: the honest total is the number of peers
@@ -108,7 +111,8 @@ def test_groups_are_reported_and_fundamentalists_can_be_dropped():
 
 
 def test_people_without_hidden_items_are_left_out_or_count_as_zero():
-    sparse = planted(people=80, items=60, mean_size=4, communities=2, affinity=9, spread=0.2, skew=0.5).weigh(1000)
+    made = Network(people=80, items=60, mean=4, communities=2, outside=0.1, popularity=0.5, activity=0.2)
+    sparse = made.generate(simulation(0)).weigh(1000)
     contender = hdp(1.0, public_sizes=True, squared=True)
     left_out, as_zero = (compare(sparse, [contender], runs=2, untested=value)[0] for value in (np.nan, 0.0))
     assert as_zero.recall < 0.7 * left_out.recall
@@ -122,16 +126,6 @@ def test_a_comparison_needs_two_runs_and_groups_to_drop():
     with pytest.raises(InvalidDeclaration, match="groups"):
         _without(villages(), 1.0, simulation(1))
     assert ungrouped.prepare(villages(), simulation(1)).people == 56
-
-
-@pytest.mark.parametrize(
-    ("make", "shape", "mean"), [(survey, (113, 196), 68), (digg, (481, 1237), 317), (delicious, (504, 51_807), 135)]
-)
-def test_generated_data_has_the_published_sizes(make, shape, mean):
-    profiles = make()
-    assert shape == (profiles.people, profiles.items)
-    assert abs(mean - profiles.sizes.mean()) < 0.2
-    assert profiles.weights.data.max() == 0  # nobody declared anything yet
 
 
 def test_neighbours_help_on_real_visits():

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
-from scipy import sparse
 
 from discretion.errors import InvalidDeclaration
 from discretion.noise import Floats
@@ -168,51 +167,6 @@ def _clamped(columns: Mapping[str, Any]) -> Census:
     values = np.column_stack([np.asarray(columns[name], dtype=np.float64) for name in names])
     lower, upper = np.array(bounds).T
     return Census(names=names, values=np.asfortranarray(np.clip(np.rint(values), lower, upper)), bounds=bounds)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Network:
-    """The published size of a user-item data set, and planted communities.
-
-    Their parameters were searched for so that recall without privacy, by chance and under HDP resembles an earlier
-    simulation, which itself only knew the sizes: that recall agrees with it is no evidence; how curves lie to one
-    another is.
-    """
-
-    people: int
-    items: int
-    mean: int  # items a person holds
-    communities: int
-    outside: float  # how likely an item of another community is, against one's own
-    popularity: float  # exponent of the items' popularity
-    activity: float  # spread of the logarithm of people's sizes
-    holders: int = 1  # everybody's items are held by at least so many
-
-    def generate(self, rng: Any) -> Any:
-        """A (person, item) matrix with people × mean entries: the largest of random keys, first for every item."""
-        home, kind = rng.integers(0, self.communities, self.people), rng.integers(0, self.communities, self.items)
-        key = np.where(home[:, None] == kind, np.float32(0), np.float32(np.log(self.outside)))
-        key -= (self.popularity * np.log1p(rng.permutation(self.items))).astype(np.float32)
-        key += (self.activity * rng.standard_normal(self.people)).astype(np.float32)[:, None]
-        key -= np.log(-np.log(np.maximum(rng.random(key.shape, dtype=np.float32), np.float32(1e-30))))
-        held = np.zeros(key.shape, dtype=bool)
-        first = np.argpartition(-key, self.holders - 1, axis=0)[: self.holders]
-        held[first, np.arange(self.items)] = True
-        key[held] = -np.inf
-        rest = self.people * self.mean - int(held.sum())
-        held.flat[np.argpartition(-key.ravel(), rest)[:rest]] = True
-        return sparse.csr_array(held)
-
-
-NETWORKS = {
-    "Survey": Network(people=113, items=196, mean=68, communities=5, outside=0.5, popularity=0.6, activity=0.4),
-    "Digg": Network(
-        people=481, items=1_237, mean=317, communities=12, outside=0.2, popularity=0.4, activity=0.55, holders=10
-    ),
-    "Delicious": Network(
-        people=504, items=51_807, mean=135, communities=20, outside=0.0375, popularity=0.65, activity=0.88
-    ),
-}
 
 
 def items_file(path: Path) -> tuple[Any, Any]:

@@ -10,9 +10,10 @@ import numpy as np
 
 from discretion.noise import Floats
 from discretion.papers.claim import Check
-from discretion.papers.data import NETWORKS, items_file
+from discretion.papers.data import items_file
 from discretion.papers.figure import Axes, By, Claim, Effort, Figure, Finding, Point, Points
 from discretion.preference import MICRO, Integers
+from discretion.social.dataset import NETWORKS
 from discretion.social.exchange import Exchange
 from discretion.social.gossip import gossip
 from discretion.social.profile import Profiles
@@ -53,7 +54,7 @@ def people(name: str, path: Path | None, seed: int) -> Profiles:
     """Everybody's items, weights not chosen yet."""
     rng = Effort(runs=0, seed=seed).generator("network", name)
     if path is None:
-        return Profiles(weights=NETWORKS[name].generate(rng).astype(np.int32))
+        return NETWORKS[name].generate(rng)
     person, item = items_file(path)
     held = np.bincount(person)
     chosen = rng.permutation(np.flatnonzero(held >= LEAST))[:SAMPLED]
