@@ -8,8 +8,6 @@ from discretion.papers import FIGURES
 from discretion.papers.figure import Effort, reproduce
 from discretion.papers.partitioning import (
     ADDED,
-    FLOOR,
-    LEFT,
     MINIMUM,
     PRIVACY,
     SAMPLE,
@@ -19,6 +17,7 @@ from discretion.papers.partitioning import (
     register,
     uniform,
 )
+from discretion.papers.partitioning_rounds import BOUND, FLOOR, LEFT
 from discretion.papers.svm import _auc
 
 # Mean |relative frequency error| × 10^5, U(.01, 1), 370,000 people (an independent simulation)
@@ -53,7 +52,7 @@ def test_the_theorem_on_rounds_holds_loosely_and_fails_with_a_group_size():
     left = outcome.points.curve("privacy-aware", LEFT)
     assert abs(left[0] - 0.0096) < 2e-4
     assert abs(left[1] - 8.1e-5) < 2e-5
-    bound = outcome.points.y("bound of the theorem", 1, FLOOR)
+    bound = outcome.points.y(BOUND, 1, FLOOR)
     assert abs(outcome.points.y("privacy-aware", 1, FLOOR) / bound - 1.63) < 0.01
 
 

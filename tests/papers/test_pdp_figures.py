@@ -9,7 +9,7 @@ from discretion.noise import simulation
 from discretion.papers import FIGURES
 from discretion.papers.figure import Effort, Points, reproduce
 from discretion.papers.pdp import COUNT, MEDIAN
-from discretion.papers.setting import Setting, Sweep, count_of, count_trial, median_of, median_trial
+from discretion.papers.setting import CONSERVATIVE, MEDIUM, STRICT, Setting, Sweep
 
 # RMSE from an independent simulation (1,000 runs for counts, 300 for medians), rounded to three digits
 FIGURE_1A = {
@@ -52,9 +52,11 @@ OTHERS = {  # figure: parameter value: curve: RMSE
 
 def swept(sweep, xs, contenders, runs):
     """The sweep at these values and for these curves only."""
-    chosen = tuple(c for c in sweep.contenders if c.curve in contenders)
-    rows = [p for batch in replace(sweep, values=xs, contenders=chosen)(Effort(runs=runs)) for p in batch]
-    return Points(rows=tuple(rows))
+    chosen = tuple(c for c in sweep.question.contenders if c.curve in contenders)
+    thinned = replace(
+        sweep, parameter=replace(sweep.parameter, values=xs), question=replace(sweep.question, contenders=chosen)
+    )
+    return Points(rows=tuple(point for batch in thinned(Effort(runs=runs)) for point in batch))
 
 
 def agree(points, expected, runs, reference_runs, rounding):
@@ -66,24 +68,7 @@ def agree(points, expected, runs, reference_runs, rounding):
             assert abs(point.y - y) <= allowed, f"{curve} at {x}: {point.y:.2f} ± {point.spread:.2f}, not {y}"
 
 
-COUNTS = Sweep(
-    id="pdp-1a",
-    base=Setting(),
-    parameter="density",
-    values=[],
-    contenders=COUNT,
-    question=count_of,
-    people=count_trial,
-)
-MEDIANS = Sweep(
-    id="pdp-2a",
-    base=Setting(people=1_001),
-    parameter="deviation",
-    values=[],
-    contenders=MEDIAN,
-    question=median_of,
-    people=median_trial,
-)
+COUNTS, MEDIANS = FIGURES["pdp-1a"].compute, FIGURES["pdp-2a"].compute
 
 
 def test_figure_1a_agrees_with_an_independent_simulation():
@@ -106,12 +91,10 @@ def test_figure_2a_agrees_with_an_independent_simulation():
 @pytest.mark.parametrize("name", list(OTHERS))
 def test_the_other_figures_agree_with_an_independent_simulation(name):
     """Rounded to two digits in the reference: 3%."""
-    sweep = COUNTS if name.startswith("pdp-1") else MEDIANS
-    parameter = {"b": "conservative", "c": "strict", "d": "medium"}[name[-1]]
-    base = replace(sweep.base, medium=0.5) if name[-1] == "c" else sweep.base
+    parameter = {"b": CONSERVATIVE, "c": STRICT, "d": MEDIUM}[name[-1]]
+    sweep = Sweep(id=name, question=COUNT if name.startswith("pdp-1") else MEDIAN, parameter=parameter)
     curves = {curve for row in OTHERS[name].values() for curve in row}
-    points = swept(replace(sweep, id=name, parameter=parameter, base=base), list(OTHERS[name]), curves, 100)
-    agree(points, OTHERS[name], 100, 300, 0.03)
+    agree(swept(sweep, list(OTHERS[name]), curves, 100), OTHERS[name], 100, 300, 0.03)
 
 
 @pytest.mark.slow
@@ -141,9 +124,7 @@ def test_what_does_not_reproduce_in_figure_1a_is_called_so():
 
 def test_the_error_of_minimum_is_inversely_proportional_not_exponential():
     figure = FIGURES["pdp-1c"]
-    points = swept(
-        replace(COUNTS, id="pdp-1c", parameter="strict", base=Setting(medium=0.5)), figure.compute.values, ["M"], 2
-    )
+    points = swept(figure.compute, STRICT.values, ["M"], 2)
     finding = next(claim for claim in figure.claims if "exponentially" in claim.text).check(points)
     assert not finding.holds
     assert "from .1 to .2 by a factor 2.00" in finding.number

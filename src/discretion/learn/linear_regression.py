@@ -109,8 +109,8 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
         delta = pico_delta / PICO
         most = int(owners.budget.max()) / MICRO
         slope = float(gaussian_mu(np.array(most), delta)) / most  # μ is nearly a multiple of ε
-        variance = 4.5 if self.protects == "value" else 2.0
-        weights = self._capped(owners, _entries(x.shape[1]) * variance / slope**2)
+        moved = 4.5 if self.protects == "value" else 2.0  # squared: how far one row moves the moments
+        weights = self._capped(owners, _entries(x.shape[1]) * moved / slope**2)
         mu = gaussian_mu(weights / MICRO, delta)
         share = (mu / mu.max())[owners.row_cohort] * owners.votes
         moments = gaussian(x, y, share, owners.protects, float(mu.max()), rng)

@@ -13,6 +13,7 @@ from discretion.papers import (
     idp,
     idp_examples,
     partitioning,
+    partitioning_rounds,
     pdp,
     regression,
     svm,
@@ -20,7 +21,7 @@ from discretion.papers import (
 from discretion.papers.data import recognise
 from discretion.papers.figure import Effort, Figure, Outcome, Points, reproduce
 
-_MODULES = (pdp, regression, idp, idp_examples, partitioning, svm, hdp, hdp_groups, hdp_utility)
+_MODULES = (pdp, regression, idp, idp_examples, partitioning, partitioning_rounds, svm, hdp, hdp_groups, hdp_utility)
 FIGURES: dict[str, Figure] = {figure.id: figure for module in _MODULES for figure in module.FIGURES}
 SHORT = 10.0  # seconds of work that are not worth starting processes for
 

@@ -22,6 +22,8 @@ def everywhere(places: Iterable[tuple[object, bool]], number: str) -> Finding:
 
 
 def best(name: str, among: list[str], where: Callable[[float], bool]) -> Check:
+    """Whether `name` has the smallest y of them all, wherever `where` holds."""
+
     def check(points: Points) -> Finding:
         xs = [x for x in points.xs("") if where(x)]
         rivals = {x: min((points.y(n, x), n) for n in among if n != name) for x in xs}
@@ -32,6 +34,8 @@ def best(name: str, among: list[str], where: Callable[[float], bool]) -> Check:
 
 
 def ratio(first: str, second: str, x: float, most: float, least: float = 0.0) -> Check:
+    """Whether the first's y over the second's lies between two numbers, at one x."""
+
     def check(points: Points) -> Finding:
         a, b = points.y(first, x), points.y(second, x)
         return Finding(
@@ -61,6 +65,8 @@ def monotone(names: list[str], rising: bool, slack: float = 4.0) -> Check:
 
 
 def steady(name: str, most: float) -> Check:
+    """Whether the largest y of a curve is below so many times its smallest."""
+
     def check(points: Points) -> Finding:
         curve = points.curve(name)
         return Finding(holds=max(curve) < most * min(curve), number=f"{name} from {min(curve):.3g} to {max(curve):.3g}")

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ from pyarrow import csv, parquet
 
 from discretion.errors import InvalidDeclaration
 from discretion.noise import Floats
-from discretion.papers.figure import Source
+from discretion.papers.figure import Effort, Source
 
 Bounds = tuple[float, float]
 ATTRIBUTES: Mapping[str, Bounds] = {  # public bounds, as a census bureau would declare them
@@ -40,7 +41,18 @@ IN_JYC15 = (
     *("food_stamps", "female", "married", "single", "employed", "owner", "bedrooms", "vehicles", "children", "age"),
     *("times_married", "hours", "income"),
 )  # the 13 attributes of the PDP paper
-COUNTRIES = {"US": (0.75, 0.12, 45_000), "Brazil": (0.35, 0.02, 14_000)}  # car ownership, born abroad, usual income
+
+
+class Country(NamedTuple):
+    """What tells the generated people of two countries apart."""
+
+    cars: float  # for each adult who has reason to own one
+    abroad: float  # the share born there
+    schooling: float  # years, on average
+    income: int  # usual
+
+
+COUNTRIES = {"US": Country(0.75, 0.12, 12, 45_000), "Brazil": Country(0.35, 0.02, 8, 14_000)}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,19 +86,18 @@ class Census:
 
 def census(people: int, rng: Any, country: str = "US") -> Census:
     """Census-like people: dependent attributes, skewed income, everybody with some income."""
-    cars, abroad, usual = COUNTRIES[country]
+    there = COUNTRIES[country]
     age = np.clip(rng.gamma(6.5, 7.2, people), 16, 95)
     female = rng.random(people) < 0.5
-    wed = rng.random(people)
-    married = wed < 0.62 * (1 - np.exp(-(age - 16) / 12))
+    married = rng.random(people) < 0.62 * (1 - np.exp(-(age - 16) / 12))
     single = ~married & (rng.random(people) < np.exp(-(age - 18) / 18))
-    education = np.clip(rng.normal(12 - 4 * (country == "Brazil"), 3.2, people), 0, 20)
+    education = np.clip(rng.normal(there.schooling, 3.2, people), 0, 20)
     disabled = rng.random(people) < 0.02 + 0.25 * np.maximum(age - 40, 0) / 55
     employed = (rng.random(people) < 0.86 - 0.25 * disabled - 0.1 * female) & (age < 70)
     hours = np.where(employed, np.clip(rng.normal(40 - 4 * female, 9, people), 1, 99), 0)
     owner = rng.random(people) < 1 / (1 + np.exp(2.2 - 0.045 * age - 0.8 * married))
     children = rng.poisson(np.where(married, 1.1, 0.3) * np.exp(-(((age - 38) / 16) ** 2)))
-    logarithm = np.log(usual) + 0.09 * (education - 12) + 0.012 * (hours - 38) - 0.28 * female - 0.3 * disabled
+    logarithm = np.log(there.income) + 0.09 * (education - 12) + 0.012 * (hours - 38) - 0.28 * female - 0.3 * disabled
     logarithm += 0.9 - 0.0011 * (age - 50) ** 2 - 0.4 * ~employed + 0.1 * married + 0.1 * owner
     income = np.exp(logarithm - 0.6 + rng.normal(0, 0.62, people))
     columns = {
@@ -96,20 +107,28 @@ def census(people: int, rng: Any, country: str = "US") -> Census:
         "single": single,
         "education": education,
         "disabled": disabled,
-        "foreign": rng.random(people) < abroad,
+        "foreign": rng.random(people) < there.abroad,
         "hours": hours,
         "years_here": np.minimum(rng.exponential(12, people), age),
         "owner": owner,
         "family": 1 + married + children + rng.poisson(0.4, people),
         "children": children,
-        "vehicles": rng.poisson(cars * (1 + married + employed)),
+        "vehicles": rng.poisson(there.cars * (1 + married + employed)),
         "income": income,
-        "food_stamps": rng.random(people) < np.exp(-income / (usual / 2)),
+        "food_stamps": rng.random(people) < np.exp(-income / (there.income / 2)),
         "employed": employed,
         "bedrooms": 1 + rng.poisson(1.2 + 0.8 * owner + 0.2 * children),
         "times_married": np.where(single, 0, 1 + (rng.random(people) < 0.2)),
     }
     return _clamped(columns)
+
+
+@lru_cache(maxsize=2)
+def citizens(effort: Effort, label: str, country: str, people: int, names: tuple[str, ...]) -> Census:
+    """The people of the real file if there is one; else generated ones, the same for the same seed and label."""
+    if effort.data is not None:
+        return census_file(effort.data)
+    return census(people, effort.generator(label, country), country).choose(names)
 
 
 def census_file(path: Path) -> Census:

@@ -12,8 +12,11 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from discretion.errors import InvalidDeclaration
-from discretion.noise import simulation
+from discretion.noise import Floats, simulation
 
 By = Literal["paper", "auto", "reference"]  # the paper's mechanism, what discretion offers, or no mechanism at all
 INDIVIDUAL = "individual"  # the relation of what is not differential privacy and is not compared with what is
@@ -31,6 +34,19 @@ class Point:
     panel: str = ""
     by: By = "paper"
     relation: str = ""  # which neighbours the guarantee speaks about: presence, value, or individual (no DP at all)
+
+    @classmethod
+    def mean(cls, runs: ArrayLike, **place: Any) -> "Point":
+        """The mean over the runs, with its standard error."""
+        values = np.asarray(runs, dtype=np.float64)
+        return cls(y=float(values.mean()), spread=_standard_error(values), **place)
+
+    @classmethod
+    def root_mean(cls, squares: ArrayLike, **place: Any) -> "Point":
+        """The root of the mean over the runs, with its standard error by the delta method."""
+        values = np.asarray(squares, dtype=np.float64)
+        root = float(np.sqrt(values.mean()))
+        return cls(y=root, spread=_standard_error(values) / (2 * root) if root > 0 else 0.0, **place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,6 +249,10 @@ def reproduce(figure: Figure, effort: Effort, advance: Callable[[float], None] =
         rows += batch
         advance(share)
     return Outcome(figure=figure, points=Points(rows=tuple(rows)), effort=effort)
+
+
+def _standard_error(values: Floats) -> float:
+    return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else 0.0
 
 
 def _gain(points: Points, name: str, axes: Axes) -> str:

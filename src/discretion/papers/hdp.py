@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +23,19 @@ from discretion.papers.networks import (
     recalls,
     repeats,
 )
+from discretion.social.dataset import NETWORKS
 from discretion.social.weight import slices
 
 LOWEST = [0.0, 0.5, 0.9]  # the smallest weight, u
 SLICES = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
 FEW_SLICES = [1, 5, 10]  # of a quick run
+RULES: dict[str, Rule] = {HDP: "paper", OURS: "min"}
+EFFORT: dict[str, Any] = {  # both figures are drawn from one computation
+    "steps": len(NETWORKS) * len(LOWEST),
+    "seconds": 470.0,
+    "thinned": len(FEW_SLICES) / len(SLICES),
+    "family": "slices",
+}
 
 
 def _slices(effort: Effort) -> list[int]:
@@ -34,16 +43,17 @@ def _slices(effort: Effort) -> list[int]:
 
 
 @lru_cache(maxsize=4_096)
-def _sliced(effort: Effort, name: str, lowest: float, count: int, run: int, rule: Rule) -> tuple[float, float]:
-    """Mean recall, and that of random neighbours, when every item draws one of `count` + 1 weights."""
+def _sliced(effort: Effort, name: str, lowest: float, count: int, run: int, rule: Rule) -> float:
+    """Mean recall when every item draws one of `count` + 1 weights."""
     rng = effort.generator("hdp", name, lowest, count, run, rule)
     profiles = people(name, effort.data, effort.seed)
-    found, chance = recalls(profiles.sliced(slices(lowest, 1, count + 1), rng), rule, rng)
-    return mean(found), mean(chance)
+    found, _ = recalls(profiles.sliced(slices(lowest, 1, count + 1), rng), rule, rng)
+    return mean(found)
 
 
 @lru_cache(maxsize=256)
 def _baseline(effort: Effort, name: str, run: int) -> tuple[float, float]:
+    """The same without privacy."""
     found, chance = recalls(people(name, effort.data, effort.seed), "exact", effort.generator("hdp", name, run))
     return mean(found), mean(chance)
 
@@ -54,10 +64,9 @@ def by_lowest(effort: Effort) -> Iterator[list[Point]]:
         plain = [_baseline(effort, name, run) for run in repeats(effort, name)]
         for lowest in LOWEST:
             points = []
-            rules: list[tuple[str, Rule]] = [(HDP, "paper"), (OURS, "min")]
-            for curve, rule in rules:
+            for curve, rule in RULES.items():
                 rows = [
-                    [_sliced(effort, name, lowest, count, run, rule)[0] for count in _slices(effort)]
+                    [_sliced(effort, name, lowest, count, run, rule) for count in _slices(effort)]
                     for run in repeats(effort, name)
                 ]
                 points.append(point(curve, lowest, np.mean(rows, axis=1), name))
@@ -74,10 +83,10 @@ def by_slices(effort: Effort) -> Iterator[list[Point]]:
                 point(
                     f"{curve}, u = {lowest:g}",
                     count,
-                    [_sliced(effort, name, lowest, count, run, rule)[0] for run in repeats(effort, name)],
+                    [_sliced(effort, name, lowest, count, run, rule) for run in repeats(effort, name)],
                     name,
                 )
-                for curve, rule in ((HDP, "paper"), (OURS, "min"))
+                for curve, rule in RULES.items()
                 for count in _slices(effort)
             ]
 
@@ -136,12 +145,7 @@ FIGURES = (
                 for name in ("Survey", "Digg")
             ),
         ),
-        runs=5,
-        steps=9,
-        seconds=470.0,
-        thinned=0.3,
-        overhead=3.0,
-        family="slices",
+        **EFFORT,
     ),
     figure(
         2,
@@ -161,11 +165,6 @@ FIGURES = (
                 for name in ("Survey", "Digg")
             ),
         ),
-        runs=5,
-        steps=9,
-        seconds=470.0,
-        thinned=0.3,
-        overhead=3.0,
-        family="slices",
+        **EFFORT,
     ),
 )

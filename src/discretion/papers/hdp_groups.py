@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from math import inf
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,14 +28,19 @@ from discretion.papers.networks import (
     whole,
     without,
 )
+from discretion.social.dataset import NETWORKS
 from discretion.social.weight import WESTIN
 
 NAIVE, PER_PERSON = "Naive, fundamentalists dropped", "HDP, one weight per person"
 FUNDAMENTALISTS, PRAGMATISTS, UNCONCERNED = "fundamentalists", "pragmatists", "unconcerned"
 MIXES = [(p, u) for p in (0.1, 0.2, 0.6, 0.7) for u in (0.1, 0.2, 0.6, 0.7) if p + u < 1] + [(0.43, 0.23)]
 STRICT = [0.2, 0.3, 0.6, 0.7, 0.8]  # shares of fundamentalists in Figures 4 and 5
+ENDS = [STRICT[0], STRICT[-1]]
 DROPPED = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]  # α
+FEW_STRICT, FEW_DROPPED = [0.2, 0.3, 0.6, 0.8], [0.0, 0.6, 1.0]  # of a quick run
+FEW_PRAGMATISTS = 0.1  # their share in Figures 4 and 5
 SHARE_LEAVING = 0.1  # of the people, in every run of Figures 3 to 5
+Kind = Literal["naive", "ours", "true"]  # how to halve ε: the weights by the paper's rule or by ours, or ε itself
 
 
 @lru_cache(maxsize=4_096)
@@ -42,19 +48,26 @@ def _grouped(
     effort: Effort, name: str, shares: tuple[float, float], run: int, rule: Rule, per: str
 ) -> dict[str, float]:
     """Mean recall of each group, drawn anew in every run (the paper: once), in which a tenth of the people leave."""
-    pragmatists, unconcerned = shares
-    strict = round(1 - pragmatists - unconcerned, 10)
-    mix = {UNCONCERNED: unconcerned, PRAGMATISTS: pragmatists, FUNDAMENTALISTS: strict}
-    profiles = people(name, effort.data, effort.seed).westin(mix, effort.generator("mix", name, shares, run), per=per)
+    everybody = people(name, effort.data, effort.seed)
+    grouped = everybody.westin(_mix(*shares), effort.generator("mix", name, shares, run), per=per)
     rng = effort.generator("leave", name, shares, run)
-    stayed = without(profiles, SHARE_LEAVING, rng)
+    stayed = without(grouped, SHARE_LEAVING, rng)
     found, _ = recalls(stayed, rule, rng)
     members = {group: stayed.groups == number for number, group in enumerate(WESTIN)}
-    others = ~members[FUNDAMENTALISTS]
     return {group: mean(found, who) for group, who in members.items()} | {
         "all": mean(found),
-        "others": mean(found, others),
+        "others": mean(found, ~members[FUNDAMENTALISTS]),
     }
+
+
+def _shares(strict: float) -> tuple[float, float]:
+    """Of pragmatists and of the unconcerned, in Figures 4 and 5."""
+    return FEW_PRAGMATISTS, round(1 - FEW_PRAGMATISTS - strict, 10)
+
+
+def _mix(pragmatists: float, unconcerned: float) -> dict[str, float]:
+    strict = round(1 - pragmatists - unconcerned, 10)
+    return {UNCONCERNED: unconcerned, PRAGMATISTS: pragmatists, FUNDAMENTALISTS: strict}
 
 
 def by_group(effort: Effort) -> Iterator[list[Point]]:
@@ -63,7 +76,7 @@ def by_group(effort: Effort) -> Iterator[list[Point]]:
         for shares in MIXES:
             panel = f"{name}, P = {shares[0]:.0%}"
             rules: list[tuple[str, Rule]] = [("", "paper")]
-            if shares[0] == 0.1 or not effort.quick:
+            if shares[0] == FEW_PRAGMATISTS or not effort.quick:
                 rules.append((", min rule", "min"))
             points = []
             for suffix, rule in rules:
@@ -75,11 +88,10 @@ def by_group(effort: Effort) -> Iterator[list[Point]]:
 
 
 @lru_cache(maxsize=4_096)
-def _reduced(effort: Effort, name: str, strict: float, dropped: float, run: int, kind: str) -> tuple[float, float]:
-    """Mean recall of those who stay when a share of the fundamentalists leaves and all have one weight."""
+def _reduced(effort: Effort, name: str, strict: float, dropped: float, run: int, kind: Kind) -> tuple[float, float]:
+    """Mean recall, and that of random neighbours, when a share of the fundamentalists leaves and all weigh the same."""
     rng = effort.generator("naive", name, strict, dropped, run)
-    mix = {UNCONCERNED: round(0.9 - strict, 10), PRAGMATISTS: 0.1, FUNDAMENTALISTS: strict}
-    profiles = people(name, effort.data, effort.seed).westin(mix, rng)
+    profiles = people(name, effort.data, effort.seed).westin(_mix(*_shares(strict)), rng)
     left = without(without(profiles, SHARE_LEAVING, rng), dropped, rng, FUNDAMENTALISTS)
     if kind == "true":
         found, chance = recalls(whole(left), "paper", rng, epsilon_scale=0.5)
@@ -91,9 +103,8 @@ def _reduced(effort: Effort, name: str, strict: float, dropped: float, run: int,
 def against_naive(effort: Effort) -> Iterator[list[Point]]:
     """Figure 4: HDP beside dropping all fundamentalists; 10% pragmatists."""
     for name in networks(effort):
-        for strict in [0.2, 0.3, 0.6, 0.8] if effort.quick else STRICT:
-            shares = (0.1, round(0.9 - strict, 10))
-            runs = repeats(effort, name)
+        for strict in FEW_STRICT if effort.quick else STRICT:
+            shares, runs = _shares(strict), repeats(effort, name)
             text = [_grouped(effort, name, shares, run, "paper", "item") for run in runs]
             code = [_grouped(effort, name, shares, run, "paper", "person") for run in runs]
             ours = [_grouped(effort, name, shares, run, "min", "item")["all"] for run in runs]
@@ -110,13 +121,13 @@ def against_naive(effort: Effort) -> Iterator[list[Point]]:
 def by_dropped(effort: Effort) -> Iterator[list[Point]]:
     """Figure 5: recall against the share of fundamentalists dropped, beside random neighbours on the same network."""
     for name in networks(effort):
-        for strict in [0.2, 0.8] if effort.quick else STRICT:
+        for strict in ENDS if effort.quick else STRICT:
             points = []
-            for dropped in [0.0, 0.6, 1.0] if effort.quick else DROPPED:
+            for dropped in FEW_DROPPED if effort.quick else DROPPED:
                 rows = [_reduced(effort, name, strict, dropped, run, "naive") for run in repeats(effort, name)]
                 points.append(point(f"Naive, F = {strict:.0%}", dropped, [found for found, _ in rows], name))
                 points.append(point(f"{RANDOM}, F = {strict:.0%}", dropped, [chance for _, chance in rows], name))
-                if strict in (0.2, 0.8):
+                if strict in ENDS:
                     ours = [_reduced(effort, name, strict, dropped, run, "ours")[0] for run in repeats(effort, name)]
                     points.append(point(f"{OURS}, F = {strict:.0%}", dropped, ours, name))
             yield points
@@ -152,27 +163,14 @@ def _lose_little(points: Points) -> Finding:
     )
 
 
-def _lead(points: Points, curve: str, name: str) -> dict[float, float]:
-    return {x: points.y(curve, x, name) - points.y(NAIVE, x, name) for x in points.xs(name)}
-
-
-def _always_ahead(curve: str, name: str) -> Check:
-    def check(points: Points) -> Finding:
-        lead = _lead(points, curve, name)
-        shown = ", ".join(f"{gap:+.4f} at {x:.0%}" for x, gap in lead.items())
-        return Finding(holds=min(lead.values()) > 0, number=f"lead over Naive {shown}")
-
-    return on(name, check)
-
-
-def _crosses(curve: str, name: str, low: float, high: float) -> Check:
-    """Whether the lead over Naive changes sign once, between two shares."""
+def _leads(curve: str, name: str, until: float = 1.0, behind_from: float = inf) -> Check:
+    """Whether the curve is above Naive up to one share of fundamentalists, and below it from another one on."""
 
     def check(points: Points) -> Finding:
-        lead = _lead(points, curve, name)
+        lead = {x: points.y(curve, x, name) - points.y(NAIVE, x, name) for x in points.xs(name)}
         shown = ", ".join(f"{gap:+.4f} at {x:.0%}" for x, gap in lead.items())
-        before = all(gap > 0 for x, gap in lead.items() if x <= low)
-        after = all(gap < 0 for x, gap in lead.items() if x >= high)
+        before = all(gap > 0 for x, gap in lead.items() if x <= until)
+        after = all(gap < 0 for x, gap in lead.items() if x >= behind_from)
         return Finding(holds=before and after, number=f"lead over Naive {shown}")
 
     return on(name, check)
@@ -228,7 +226,7 @@ FIGURES = (
                 Claim(
                     text=f"{name}: {group} always above fundamentalists", check=_ahead(group, FUNDAMENTALISTS, name, 1)
                 )
-                for name in ("Survey", "Digg", "Delicious")
+                for name in NETWORKS
                 for group in (PRAGMATISTS, UNCONCERNED)
             ),
             *(
@@ -236,19 +234,17 @@ FIGURES = (
                     text=f"{name}: unconcerned often above pragmatists",
                     check=_ahead(UNCONCERNED, PRAGMATISTS, name, 0.5),
                 )
-                for name in ("Survey", "Digg", "Delicious")
+                for name in NETWORKS
             ),
             Claim(
                 text="liberal people lose little by the presence of many strict ones (.22 to .19)",
                 check=on("Delicious", _lose_little),
             ),
         ),
-        runs=5,
-        steps=39,
+        steps=len(NETWORKS) * len(MIXES),
         seconds=200.0,
         thinned=0.65,
-        overhead=3.0,
-        columns=5,
+        columns=len({pragmatists for pragmatists, _ in MIXES}),
     ),
     figure(
         4,
@@ -256,24 +252,22 @@ FIGURES = (
         against_naive,
         "share of fundamentalists",
         (
-            Claim(text="Survey: HDP is better at every share", check=_always_ahead(HDP, "Survey")),
-            Claim(text="Digg: HDP is better below 40% only", check=_crosses(HDP, "Digg", 0.3, 0.6)),
+            Claim(text="Survey: HDP is better at every share", check=_leads(HDP, "Survey")),
+            Claim(text="Digg: HDP is better below 40% only", check=_leads(HDP, "Digg", 0.3, 0.6)),
             Claim(
                 text="Digg: HDP is better below 40% only, with one weight per person as in the authors' code",
-                check=_crosses(PER_PERSON, "Digg", 0.2, 0.6),
+                check=_leads(PER_PERSON, "Digg", 0.2, 0.6),
             ),
-            Claim(text="Delicious: HDP is better below 70% only", check=_crosses(HDP, "Delicious", 0.3, 0.8)),
+            Claim(text="Delicious: HDP is better below 70% only", check=_leads(HDP, "Delicious", 0.3, 0.8)),
             Claim(
                 text="Digg: with many fundamentalists those who remain are better off without them",
                 check=on("Digg", _worse_off),
             ),
             Claim(text="Naive is the homogeneous case with ε/2", check=_is_half),
         ),
-        runs=5,
-        steps=15,
+        steps=len(NETWORKS) * len(STRICT),
         seconds=195.0,
         thinned=0.8,
-        overhead=3.0,
     ),
     figure(
         5,
@@ -288,10 +282,8 @@ FIGURES = (
                 check=on("Delicious", _not_just_size),
             ),
         ),
-        runs=5,
-        steps=15,
+        steps=len(NETWORKS) * len(STRICT),
         seconds=330.0,
         thinned=0.29,
-        overhead=3.0,
     ),
 )

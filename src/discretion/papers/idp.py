@@ -14,7 +14,7 @@ from scipy import special
 from discretion.column import numbers
 from discretion.mechanisms.effect import effect_of
 from discretion.mechanisms.sensitivity import Ordered, log_smooth
-from discretion.mechanisms.smooth import exact_loss, largest_alpha
+from discretion.mechanisms.smooth import SHARE, exact_loss, largest_alpha
 from discretion.noise import Floats
 from discretion.papers.claim import Check, compare
 from discretion.papers.figure import INDIVIDUAL, Axes, By, Claim, Effort, Figure, Finding, Point, Points
@@ -24,16 +24,26 @@ from discretion.statistics import Aggregate
 
 LOCAL, TWO, THREE = "iDP, Laplace on the local sensitivity", "DP, γ = 2 as printed", "DP, γ = 3 as printed"
 BETTER_TWO, BETTER_THREE = "DP, γ = 2, exact α", "DP, γ = 3, exact α"
-AUTO = "auto, DP"
-LAWS = {  # γ and α at ε = 1; the library's β is .65 ε for γ = 2 and .28 ε for γ = 3
-    TWO: (2.0, 1 / 8),
-    THREE: (3.0, 1 / 12),
-    BETTER_TWO: (2.0, largest_alpha(2.0, 0.65, 1.0)),
-    BETTER_THREE: (3.0, largest_alpha(3.0, 0.28, 1.0)),
+SMOOTH, AUTO = "DP, smooth, exact α", "auto, DP"
+PRINTED, EXACT = "DP, α = ε/4γ as printed", "DP, exact α"
+GAMMA = 3.0  # the paper's choice, and the library's
+LAWS = {  # γ and α at ε = 1
+    TWO: (2.0, 1 / (4 * 2.0)),
+    THREE: (GAMMA, 1 / (4 * GAMMA)),
+    BETTER_TWO: (2.0, largest_alpha(2.0, SHARE[2.0], 1.0)),
+    BETTER_THREE: (GAMMA, largest_alpha(GAMMA, SHARE[GAMMA], 1.0)),
 }
 GAMMAS = [1.5, 2.0, 2.5, 3.0, 3.25, 3.5, 3.75, 4.0, 4.5, 5.0, 6.0]
-WIDTH, MEAN = "95% half-width", "mean error"
-LOCAL_WIDTH = log(20)  # 95% half-width of Laplace noise of scale 1
+DENSITY, WIDTH, MEAN = "density at ε = 1", "95% half-width", "mean error"
+LOCAL_WIDTH, LOCAL_MEAN = log(20), 1.0  # of Laplace noise of scale 1: 95% half-width, mean size
+DISTRIBUTIONS: dict[str, tuple[Any, tuple[float, float]]] = {  # how to draw, and public bounds
+    "U[0, 1]": (lambda rng, n: rng.random(n), (0.0, 1.0)),
+    "N(0, 1)": (lambda rng, n: rng.standard_normal(n), (-5.0, 5.0)),
+    "Exp(1)": (lambda rng, n: rng.exponential(size=n), (0.0, 10.0)),
+}
+SIZES = [10, 100, 1_000]
+EPSILONS = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+CANDIDATES = 10_000  # answers of the exact choice
 
 
 def half_width(gamma: float, alpha: float) -> float:
@@ -48,43 +58,34 @@ def mean_size(gamma: float, alpha: float) -> float:
 
 
 def table(effort: Effort) -> Iterator[list[Point]]:
-    """95% half-widths at ε = 1 and a sensitivity of 1; then how they depend on γ."""
+    """95% half-widths at ε = 1 and a sensitivity of 1."""
     yield [Point(curve=LOCAL, x="ε = 1", y=LOCAL_WIDTH, panel="Table I", relation=INDIVIDUAL)] + [
-        Point(curve=name, x="ε = 1", y=half_width(*law), panel="Table I", by="auto" if "exact" in name else "paper")
-        for name, law in LAWS.items()
+        Point(curve=name, x="ε = 1", y=half_width(*law), panel="Table I", by=_by(name)) for name, law in LAWS.items()
     ]
 
 
 def noise(effort: Effort) -> Iterator[list[Point]]:
     """The densities; then 95% half-width and mean size of the noise against γ."""
     grid = np.linspace(-30, 30, 121)
-    yield [Point(curve=LOCAL, x=float(z), y=0.5 * exp(-abs(z)), panel="density at ε = 1") for z in grid]
+    yield [Point(curve=LOCAL, x=float(z), y=0.5 * exp(-abs(z)), panel=DENSITY) for z in grid]
     for name, (gamma, alpha) in LAWS.items():
         top = alpha * gamma * sin(pi / gamma) / (2 * pi)
-        by: By = "auto" if "exact" in name else "paper"
         yield [
-            Point(curve=name, x=float(z), y=top / (1 + abs(alpha * z) ** gamma), panel="density at ε = 1", by=by)
+            Point(curve=name, x=float(z), y=top / (1 + abs(alpha * z) ** gamma), panel=DENSITY, by=_by(name))
             for z in grid
         ]
     for gamma in GAMMAS:
         exact = largest_alpha(gamma, 1 / (2 * max(1.0, gamma - 1)), 1.0)
-        for panel, size in ((WIDTH, half_width), (MEAN, mean_size)):
+        for panel, size, local in ((WIDTH, half_width, LOCAL_WIDTH), (MEAN, mean_size, LOCAL_MEAN)):
             yield [
-                Point(curve="DP, α = ε/4γ as printed", x=gamma, y=size(gamma, 1 / (4 * gamma)), panel=panel),
-                Point(curve="DP, exact α", x=gamma, y=size(gamma, exact), panel=panel, by="auto"),
-                Point(curve=LOCAL, x=gamma, y=LOCAL_WIDTH if panel == WIDTH else 1.0, panel=panel),
+                Point(curve=PRINTED, x=gamma, y=size(gamma, 1 / (4 * gamma)), panel=panel),
+                Point(curve=EXACT, x=gamma, y=size(gamma, exact), panel=panel, by="auto"),
+                Point(curve=LOCAL, x=gamma, y=local, panel=panel),
             ]
 
 
-DISTRIBUTIONS: dict[str, tuple[Any, tuple[float, float]]] = {  # how to draw, and public bounds
-    "U[0, 1]": (lambda rng, n: rng.random(n), (0.0, 1.0)),
-    "N(0, 1)": (lambda rng, n: rng.standard_normal(n), (-5.0, 5.0)),
-    "Exp(1)": (lambda rng, n: rng.exponential(size=n), (0.0, 10.0)),
-}
-SIZES = [10, 100, 1_000]
-EPSILONS = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
-CANDIDATES = 10_000  # answers of the exact choice
-SMOOTH = "DP, smooth, exact α"
+def _by(curve: str) -> By:
+    return "auto" if "exact" in curve else "paper"
 
 
 def median_errors(effort: Effort) -> Iterator[list[Point]]:
@@ -97,17 +98,24 @@ def median_errors(effort: Effort) -> Iterator[list[Point]]:
                 for epsilon in EPSILONS:
                     for curve, error in _errors(data, bounds, epsilon).items():
                         found.setdefault((curve, epsilon), []).append(error)
-            yield [mean_point(curve, epsilon, errors, f"{name}, n = {n}") for (curve, epsilon), errors in found.items()]
+            yield [
+                Point.mean(errors, x=epsilon, panel=_panel(name, n), **legend(curve))
+                for (curve, epsilon), errors in found.items()
+            ]
+
+
+def _panel(name: str, n: int) -> str:
+    return f"{name}, n = {n}"
 
 
 def noise_errors(data: Floats, bounds: tuple[float, float], epsilon: float) -> dict[str, float]:
-    """Of the lower median, by the mechanisms that add noise. E|Z| = 1 at γ = 3, and E|Laplace| is its scale."""
+    """Of the lower median, by the mechanisms that add noise. E|Z| = 1 at γ = 3, so that a scale is a mean error."""
     rank = (len(data) + 1) // 2
     sample = (float(data.min()), float(data.max()))  # the paper's bounds, which are data
-    printed = exp(log_smooth(Ordered.of(data, sample), rank, epsilon)) * 12 / epsilon
+    printed = exp(log_smooth(Ordered.of(data, sample), rank, epsilon)) * (4 * GAMMA) / epsilon
     local = float(effect_of("median", data, sample, "value").by_person.max()) / epsilon
-    beta = 0.28 * epsilon
-    smooth = exp(log_smooth(Ordered.of(data, bounds), rank, beta)) / largest_alpha(3.0, beta, epsilon)
+    beta = SHARE[GAMMA] * epsilon
+    smooth = exp(log_smooth(Ordered.of(data, bounds), rank, beta)) / largest_alpha(GAMMA, beta, epsilon)
     return {THREE: printed, LOCAL: local, SMOOTH: smooth}
 
 
@@ -137,12 +145,10 @@ def automatic_error(data: Floats, bounds: tuple[float, float], epsilon: float, r
     return absolute_error(contender.tuned(aggregate, specification), trial)
 
 
-def mean_point(curve: str, x: float, errors: list[float], panel: str) -> Point:
-    values = np.array(errors)
-    spread = float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else 0.0
-    by: By = "auto" if curve in (SMOOTH, AUTO) else "paper"
-    relation = INDIVIDUAL if curve.startswith("iDP") else "value"
-    return Point(curve=curve, x=x, y=float(values.mean()), spread=spread, panel=panel, by=by, relation=relation)
+def legend(curve: str) -> dict[str, Any]:
+    """What every point of a curve says about itself."""
+    by = "auto" if curve in (SMOOTH, AUTO) else "paper"
+    return {"curve": curve, "by": by, "relation": INDIVIDUAL if curve.startswith("iDP") else "value"}
 
 
 def _close(curve: str, expected: float) -> Check:
@@ -165,17 +171,20 @@ def _admissible(points: Points) -> Finding:
     return Finding(holds=max(losses) <= 1, number=f"exact losses at ε = 1 for γ = 2, 3, 4: {shown}")
 
 
+def _at_most_a_tenth_of(curve: str) -> Check:
+    """Whether iDP's mean error is."""
+    return lambda points: compare(
+        10 * LOCAL_MEAN, points.y(curve, GAMMA, MEAN), f"ten times {LOCAL_MEAN:g} is {{:.3g}}, DP {{:.3g}}"
+    )
+
+
 def _three_is_best(points: Points) -> Finding:
     found = {}
     for panel in (WIDTH, MEAN):
-        sizes = {x: points.y("DP, α = ε/4γ as printed", x, panel) for x in GAMMAS}
-        found[panel] = (min(sizes, key=lambda x: sizes[x]), min(sizes.values()), sizes[3.0])
+        sizes = {x: points.y(PRINTED, x, panel) for x in GAMMAS}
+        found[panel] = (min(sizes, key=lambda x: sizes[x]), min(sizes.values()), sizes[GAMMA])
     shown = "; ".join(f"{panel} {at:.4g} at 3, {low:.4g} at {x:g}" for panel, (x, low, at) in found.items())
-    return Finding(holds=all(x == 3.0 for x, _, _ in found.values()), number=shown)
-
-
-def _panel(name: str, n: int) -> str:
-    return f"{name}, n = {n}"
+    return Finding(holds=all(x == GAMMA for x, _, _ in found.values()), number=shown)
 
 
 def _gap(curve: str, least: float, sizes: list[int]) -> Check:
@@ -228,23 +237,16 @@ FIGURES = (
         claims=(
             Claim(
                 text="even at equal sensitivities iDP is much more accurate (mean error at most a tenth)",
-                check=lambda points: compare(
-                    10 * 1.0, points.y("DP, α = ε/4γ as printed", 3.0, MEAN), "ten times 1 is {:.3g}, DP {:.3g}"
-                ),
+                check=_at_most_a_tenth_of(PRINTED),
             ),
-            Claim(
-                text="the same with α from the exact loss",
-                check=lambda points: compare(
-                    10 * 1.0, points.y("DP, exact α", 3.0, MEAN), "ten times 1 is {:.3g}, DP {:.3g}"
-                ),
-            ),
+            Claim(text="the same with α from the exact loss", check=_at_most_a_tenth_of(EXACT)),
             Claim(text="γ = 3 performs best", check=_three_is_best),
         ),
         axes=Axes(x="noise|γ|γ", y="density|95% half-width|mean absolute noise", log_y=True, columns=3, better=""),
         data="none: a property of the noise",
         runs=0,
         quick=0,
-        steps=5 + 2 * len(GAMMAS),
+        steps=1 + len(LAWS) + 2 * len(GAMMAS),
         seconds=0.5,
         note="The mean size is infinite for γ ≤ 2. Sensitivity 1, ε = 1.",
     ),
@@ -272,7 +274,7 @@ FIGURES = (
         data="U[0, 1], N(0, 1) and Exp(1), 10 to 1,000 values; public bounds [0, 1], [−5, 5], [0, 10] for our curves",
         runs=200,
         quick=8,
-        steps=9,
+        steps=len(DISTRIBUTIONS) * len(SIZES),
         seconds=140.0,
         note="iDP and DP as printed take the bounds from the sample, which is data. iDP is not differential privacy: "
         "an observer can see through it (idp-examples). Errors are exact given the data.",

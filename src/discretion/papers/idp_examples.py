@@ -9,14 +9,23 @@ import numpy as np
 from discretion.attack import attack_idp
 from discretion.mechanisms.effect import effect_of
 from discretion.mechanisms.sensitivity import Ordered, log_smooth
-from discretion.mechanisms.smooth import largest_alpha
+from discretion.mechanisms.smooth import SHARE, largest_alpha
+from discretion.noise import Floats
 from discretion.papers.claim import Check, compare
 from discretion.papers.figure import INDIVIDUAL, Axes, Claim, Effort, Figure, Finding, Point, Points
-from discretion.papers.idp import AUTO, automatic_error, mean_point
+from discretion.papers.idp import AUTO, GAMMA, automatic_error, legend
 
 UPPER = [1.0, 2.0, 5.0, 10.0, 30.0, 100.0, 300.0, 1_000.0]
 MAXIMUM, SECOND = "iDP, maximum", "iDP, second maximum"
 SMOOTH_MAXIMUM, SMOOTH_SECOND = "DP, smooth, maximum", "DP, smooth, second maximum"
+PEOPLE = 100
+LISTS = {"0×12, 1×9": (12, 9), "0×11, 1×10": (11, 10), "0×9, 1×90": (9, 90)}  # zeros and ones
+LOCAL = "local sensitivity"
+TOTAL = 0.01  # ε of all the answers that an observer sees together
+NOISE = f"maximum of {PEOPLE} values of U[0, 1]"
+BINARY = "median of 0/1 lists"
+ATTACK = "secrets guessed right, total ε = .01"
+OBSERVED = "individual, Laplace"
 
 
 def examples(effort: Effort) -> Iterator[list[Point]]:
@@ -24,28 +33,24 @@ def examples(effort: Effort) -> Iterator[list[Point]]:
     for upper in UPPER:
         found: dict[str, list[float]] = {}
         for run in range(effort.runs):
-            data = effort.generator("idp-examples", run).random(100)
-            bounds, ordered = (0.0, upper), Ordered.of(data, (0.0, upper))
-            alpha = largest_alpha(3.0, 0.28, 1.0)
-            sizes = {
-                MAXIMUM: float(effect_of("max", data, bounds, "value").by_person.max()),
-                SECOND: float(effect_of("second_max", data, bounds, "value").by_person.max()),
-                SMOOTH_MAXIMUM: exp(log_smooth(ordered, 100, 0.28)) / alpha,
-                SMOOTH_SECOND: exp(log_smooth(ordered, 99, 0.28)) / alpha,
-                AUTO: automatic_error(data, bounds, 1.0, Fraction(1)),
-            }
-            for curve, size in sizes.items():
+            for curve, size in _sizes(effort.generator("idp-examples", run).random(PEOPLE), (0.0, upper)).items():
                 found.setdefault(curve, []).append(size)
-        yield [mean_point(curve, upper, errors, NOISE) for curve, errors in found.items()]
+        yield [Point.mean(sizes, x=upper, panel=NOISE, **legend(curve)) for curve, sizes in found.items()]
     yield _binary()
     yield _attack(effort)
 
 
-LISTS = {"0×12, 1×9": (12, 9), "0×11, 1×10": (11, 10), "0×9, 1×90": (9, 90)}
-BINARY = "median of 0/1 lists"
-NOISE = "maximum of 100 values of U[0, 1]"
-ATTACK = "secrets guessed right, total ε = .01"
-OBSERVED = "individual, Laplace"
+def _sizes(data: Floats, bounds: tuple[float, float]) -> dict[str, float]:
+    """The mean size of every mechanism's noise, or of the error of what the planner picks."""
+    ordered, beta = Ordered.of(data, bounds), SHARE[GAMMA]
+    alpha = largest_alpha(GAMMA, beta, 1.0)
+    return {
+        MAXIMUM: float(effect_of("max", data, bounds, "value").by_person.max()),
+        SECOND: float(effect_of("second_max", data, bounds, "value").by_person.max()),
+        SMOOTH_MAXIMUM: exp(log_smooth(ordered, len(data), beta)) / alpha,
+        SMOOTH_SECOND: exp(log_smooth(ordered, len(data) - 1, beta)) / alpha,
+        AUTO: automatic_error(data, bounds, 1.0, Fraction(1)),
+    }
 
 
 def _binary() -> list[Point]:
@@ -54,12 +59,12 @@ def _binary() -> list[Point]:
     for name, (zeros, ones) in LISTS.items():
         data = np.repeat([0.0, 1.0], [zeros, ones])
         local = float(effect_of("median", data, (0.0, 1.0), "value").by_person.max())
-        points.append(Point(curve="local sensitivity", x=name, y=local, panel=BINARY, by="reference"))
+        points.append(Point(curve=LOCAL, x=name, y=local, panel=BINARY, by="reference"))
     return points
 
 
 def _attack(effort: Effort) -> list[Point]:
-    """What an observer reads off answers at a total ε of .01, by the library's attacks."""
+    """What an observer reads off answers at a small total ε, by the library's attacks."""
     return [
         Point(
             curve=row.against,
@@ -69,7 +74,7 @@ def _attack(effort: Effort) -> list[Point]:
             by="auto" if row.is_private else "paper",
             relation="value" if row.is_private else INDIVIDUAL,
         )
-        for row in attack_idp(epsilon=0.01, seed=effort.seed)
+        for row in attack_idp(epsilon=TOTAL, seed=effort.seed)
         if row.attack == "second maximum"
     ]
 
@@ -94,12 +99,12 @@ def _stays(curve: str) -> Check:
 
 
 def _no_masking(points: Points) -> Finding:
-    local = points.y("local sensitivity", "0×9, 1×90", BINARY)
+    local = points.y(LOCAL, "0×9, 1×90", BINARY)
     return Finding(holds=local == 0, number=f"local sensitivity {local:g}: the exact answer")
 
 
 def _sensitivities_differ(points: Points) -> Finding:
-    first, second = (points.y("local sensitivity", name, BINARY) for name in list(LISTS)[:2])
+    first, second = (points.y(LOCAL, name, BINARY) for name in list(LISTS)[:2])
     return Finding(holds=(first, second) == (0.0, 1.0), number=f"local sensitivities {first:g} and {second:g}")
 
 
@@ -136,7 +141,7 @@ FIGURES = (
             log_y=True,
             columns=3,
         ),
-        data="100 values of U[0, 1]; 0/1 lists",
+        data=f"{PEOPLE} values of U[0, 1]; 0/1 lists",
         runs=100,
         quick=10,
         steps=len(UPPER) + 2,

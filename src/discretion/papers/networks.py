@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,7 +29,8 @@ Rule = Literal["paper", "min", "exact"]
 HDP, OURS, BASELINE, RANDOM = "HDP", "discretion, min rule", "Baseline, not private", "Random"
 HOMOGENEOUS, SAME_PEOPLE = "true ε/2, fundamentalists dropped", "HDP, without the fundamentalists' own recall"
 DATA = (
-    "planted communities of the published sizes (Survey 113 people, Digg 481, Delicious 504), their parameters chosen "
+    f"planted communities of the published sizes (Survey {NETWORKS['Survey'].people} people, "
+    f"Digg {NETWORKS['Digg'].people}, Delicious {NETWORKS['Delicious'].people}), their parameters chosen "
     "to give the recall of an earlier simulation"
 )
 NOTE = (
@@ -45,8 +47,7 @@ def networks(effort: Effort) -> list[str]:
 
 def repeats(effort: Effort, name: str) -> range:
     """The runs of a data set: more where people are few, because each costs little and varies more."""
-    few = name in NETWORKS and NETWORKS[name].people < 200
-    return range(effort.runs * (4 if few else 1))
+    return range(effort.runs * (4 if name == "Survey" else 1))
 
 
 @lru_cache(maxsize=8)
@@ -138,16 +139,15 @@ def whole(profiles: Profiles) -> Profiles:
 def mean(values: Floats, members: Any = True) -> float:
     """The mean over people who have hidden items."""
     chosen = ~np.isnan(values) & members
-    return float(values[chosen].mean()) if chosen.any() else float("nan")
+    return float(values[chosen].mean()) if chosen.any() else nan
 
 
 def point(curve: str, x: float, values: Iterable[float], panel: str) -> Point:
-    rows = np.array([value for value in values if np.isfinite(value)])
-    spread = float(rows.std(ddof=1) / np.sqrt(rows.size)) if rows.size > 1 else 0.0
+    """The mean over the runs in which anybody was there to be measured; NaN without any."""
+    measured = [value for value in values if isfinite(value)] or [nan]
     references = (BASELINE, RANDOM, HOMOGENEOUS, SAME_PEOPLE)
     by: By = "auto" if "min rule" in curve else "reference" if curve.startswith(references) else "paper"
-    y = float(rows.mean()) if rows.size else float("nan")
-    return Point(curve=curve, x=x, y=y, spread=spread, panel=panel, by=by, relation="item")
+    return Point.mean(measured, curve=curve, x=x, panel=panel, by=by, relation="item")
 
 
 def on(name: str, check: Check) -> Check:
@@ -167,17 +167,22 @@ def figure(
     compute: Callable[[Effort], Iterator[list[Point]]],
     x: str,
     claims: tuple[Claim, ...],
-    **shape: Any,
+    *,
+    columns: int = len(NETWORKS),
+    **effort: Any,
 ) -> Figure:
+    """A figure of section 4; `effort` are the other fields, about how long it takes."""
     return Figure(
         id=f"hdp-fig{number}",
         title=f"HDP Figure {number}: {title}",
         compute=compute,
         claims=claims,
-        axes=Axes(x=x, y="recall", better="larger", columns=shape.pop("columns", 3)),
+        axes=Axes(x=x, y="recall", better="larger", columns=columns),
         data=DATA,
+        runs=5,
         quick=2,
         accepts="items",
+        overhead=3.0,
         note=NOTE,
-        **shape,
+        **effort,
     )

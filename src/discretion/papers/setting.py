@@ -1,7 +1,7 @@
 """[JYC15] section V: its people and their preferences, and one parameter of them varied."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from discretion.column import bits, numbers
 from discretion.noise import Floats
 from discretion.papers.figure import Effort, Point
-from discretion.papers.trial import Contender, Trial, root_mean, squared_error
+from discretion.papers.trial import Contender, Trial, squared_error
 from discretion.preference import Integers, Specification, allowance
 from discretion.statistics import Aggregate
 
@@ -83,26 +83,69 @@ def median_of(contender: Contender) -> Aggregate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked, of which people, and who competes to answer it."""
+
+    base: Setting
+    trial: Callable[[Setting, Any], Trial]
+    aggregate: Callable[[Contender], Aggregate]
+    contenders: tuple[Contender, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A parameter of the setting that a figure varies, and what the figure calls it."""
+
+    name: str  # of the field of Setting
+    values: list[float]
+    title: str
+    axis: str
+    fixed: Mapping[str, Any] = field(default_factory=dict)  # others that differ from their defaults meanwhile
+
+    def of(self, base: Setting, value: float) -> Setting:
+        """The setting with this value."""
+        return replace(base, **self.fixed, **{self.name: type(getattr(base, self.name))(value)})
+
+
+CONSERVATIVE = Parameter(
+    name="conservative",
+    values=[0.1, 0.2, 0.3, 0.4, 0.5, 0.54, 0.6],
+    title="the share of conservative people",
+    axis="share of conservative people f_C",
+)
+STRICT = Parameter(
+    name="strict",
+    values=[0.01, 0.05, 0.08, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5],
+    title="the strictest preference (ε_M = .5)",
+    axis="strictest preference ε_C",
+    fixed={"medium": 0.5},  # so that ε_C may go up to .5
+)
+MEDIUM = Parameter(
+    name="medium",
+    values=[0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5],
+    title="the medium preference",
+    axis="medium preference ε_M",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """One parameter of a setting varied, the others fixed; the RMSE of every contender at every value."""
+    """One parameter varied, the others fixed; the RMSE of every contender at every value."""
 
     id: str
-    base: Setting
-    parameter: str
-    values: list[float]
-    contenders: tuple[Contender, ...]
-    question: Callable[[Contender], Aggregate]
-    people: Callable[[Setting, Any], Trial]
+    question: Question
+    parameter: Parameter
     panel: str = ""
 
     def __call__(self, effort: Effort) -> Iterator[list[Point]]:
-        for x in self.values:
-            setting = replace(self.base, **{self.parameter: x})  # type: ignore[arg-type]  # every parameter is a float
-            errors: dict[str, list[float]] = {contender.curve: [] for contender in self.contenders}
+        contenders = self.question.contenders
+        for x in self.parameter.values:
+            setting = self.parameter.of(self.question.base, x)
+            squares: dict[str, list[float]] = {contender.curve: [] for contender in contenders}
             for run in range(effort.runs):
                 rng = effort.generator(self.id, x, run)
-                trial = self.people(setting, rng)
-                for contender in self.contenders:
-                    mechanism = contender.tuned(self.question(contender), trial.specification)
-                    errors[contender.curve].append(squared_error(mechanism, trial, rng))
-            yield [root_mean(c, x, errors[c.curve], self.panel) for c in self.contenders]
+                trial = self.question.trial(setting, rng)
+                for contender in contenders:
+                    mechanism = contender.tuned(self.question.aggregate(contender), trial.specification)
+                    squares[contender.curve].append(squared_error(mechanism, trial, rng))
+            yield [Point.root_mean(squares[c.curve], x=x, panel=self.panel, **c.legend) for c in contenders]

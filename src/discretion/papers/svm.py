@@ -1,8 +1,6 @@
 """[LXJJ17] Figures 4 and 5: the support vector machine under personal budgets."""
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +8,13 @@ from scipy import stats
 
 from discretion import learn
 from discretion.noise import Floats
-from discretion.papers.data import COUNTRIES, IN_LXJJ17, Census, census, census_file
+from discretion.papers.data import COUNTRIES, IN_LXJJ17, Census, citizens
 from discretion.papers.figure import Axes, By, Claim, Effort, Figure, Finding, Point, Points
-from discretion.papers.partitioning import normal, uniform
+from discretion.papers.partitioning import BUDGETS, NORMAL, UNIFORM
 
 PEOPLE = 12_500  # "small", says the paper; a fifth is held out
 THRESHOLDS = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0]
-BUDGETS: dict[str, Callable[[Any, int], Floats]] = {"U(.01, 1)": uniform(0.01, 1), "N(.1, 1) in [.01, 1]": normal}
+PANELS = [UNIFORM, NORMAL]
 SAMPLE, PRIVACY, UTILITY, WEIGHTED, PLAIN = "Sample", "privacy-aware", "utility-based", "weighted", "non private"
 LEVEL: dict[str, tuple[By, dict[str, Any]]] = {  # models without a threshold: a horizontal line
     "Minimum": ("paper", {"method": "objective", "mechanism": "minimum"}),
@@ -30,23 +28,16 @@ def curves(country: str) -> Callable[[Effort], Iterator[list[Point]]]:
     """Test AUC against the sampling threshold."""
 
     def compute(effort: Effort) -> Iterator[list[Point]]:
-        people = _people(effort.data, effort.seed, country)
-        for panel in BUDGETS:
+        people = citizens(effort, "svm", country, PEOPLE, IN_LXJJ17)
+        for panel in PANELS:
             found: dict[tuple[str, float], list[float]] = {}
             for run in range(effort.runs):
                 rng = effort.generator("svm", country, panel, run)
-                for key, value in _run(people, COUNTRIES[country][2], BUDGETS[panel], rng).items():
+                for key, value in _run(people, COUNTRIES[country].income, BUDGETS[panel], rng).items():
                     found.setdefault(key, []).append(value)
-            yield [_point(curve, x, values, panel) for (curve, x), values in found.items()]
+            yield [Point.mean(aucs, x=x, panel=panel, **_legend(curve)) for (curve, x), aucs in found.items()]
 
     return compute
-
-
-@lru_cache(maxsize=2)
-def _people(path: Path | None, seed: int, country: str) -> Census:
-    if path is not None:
-        return census_file(path)
-    return census(PEOPLE, Effort(runs=0, seed=seed).generator("svm", country), country).choose(IN_LXJJ17)
 
 
 def _run(people: Census, rich: float, draw: Any, rng: Any) -> dict[tuple[str, float], float]:
@@ -78,24 +69,23 @@ def _auc(score: Floats, positive: Any) -> float:
     return float((ranks[positive].sum() - ones * (ones + 1) / 2) / (ones * (positive.size - ones)))
 
 
-def _point(curve: str, x: float, values: list[float], panel: str) -> Point:
-    spread = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
-    by: By = "reference" if curve == PLAIN else LEVEL[curve][0] if curve in LEVEL else "paper"
-    return Point(curve=curve, x=x, y=float(np.mean(values)), spread=spread, panel=panel, by=by, relation="value")
+def _legend(curve: str) -> dict[str, Any]:
+    by = "reference" if curve == PLAIN else LEVEL[curve][0] if curve in LEVEL else "paper"
+    return {"curve": curve, "by": by, "relation": "value"}
 
 
 def _superior(points: Points) -> Finding:
-    places = [(panel, t) for panel in BUDGETS for t in THRESHOLDS]
-    best = {panel: max(points.y(curve, 1.0, panel) for curve in (PRIVACY, UTILITY)) for panel in BUDGETS}
+    places = [(panel, t) for panel in PANELS for t in THRESHOLDS]
+    best = {panel: max(points.y(curve, 1.0, panel) for curve in (PRIVACY, UTILITY)) for panel in PANELS}
     worse = [f"{t:g} ({panel})" for panel, t in places if points.y(SAMPLE, t, panel) > best[panel]]
-    shown = ", ".join(f"{best[p]:.3f}, Sample up to {max(points.curve(SAMPLE, p)):.3f} ({p})" for p in BUDGETS)
+    shown = ", ".join(f"{best[p]:.3f}, Sample up to {max(points.curve(SAMPLE, p)):.3f} ({p})" for p in PANELS)
     return Finding(holds=not worse, number=f"{shown}; Sample is ahead at {len(worse)} of {len(places)} thresholds")
 
 
 def _no_pattern(points: Points) -> Finding:
     """A pattern: thresholds far below the mean are worse than the mean by more than three standard errors."""
     gaps = []
-    for panel in BUDGETS:
+    for panel in PANELS:
         low, mean = points.at(SAMPLE, 0.05, panel), points.at(SAMPLE, 0.5, panel)
         gaps.append((mean.y - low.y, 3 * float(np.hypot(low.spread, mean.spread))))
     shown = ", ".join(f"{gap:.3f} ± {spread / 3:.3f}" for gap, spread in gaps)
@@ -103,7 +93,7 @@ def _no_pattern(points: Points) -> Finding:
 
 
 def _best_at_mean(points: Points) -> Finding:
-    curve = [points.at(SAMPLE, t, "N(.1, 1) in [.01, 1]") for t in THRESHOLDS]
+    curve = [points.at(SAMPLE, t, NORMAL) for t in THRESHOLDS]
     best, mean = max(curve, key=lambda p: p.y), curve[THRESHOLDS.index(0.5)]
     allowed = 0.005 + 2 * float(np.hypot(best.spread, mean.spread))
     return Finding(
@@ -123,10 +113,10 @@ def _figure(number: int, country: str) -> Figure:
             Claim(text="under normal budgets sampling is best at about .5, the mean", check=_best_at_mean),
         ),
         axes=Axes(x="sampling threshold t", y="test AUC", better="larger", columns=2),
-        data=f"{PEOPLE:,} census-like people of {country}, income above {COUNTRIES[country][2]:,} against the rest",
+        data=f"{PEOPLE:,} census-like people of {country}, income above {COUNTRIES[country].income:,} against the rest",
         runs=40,
         quick=3,
-        steps=len(BUDGETS),
+        steps=len(PANELS),
         seconds=80.0,
         accepts="census",
         note="Huber loss, objective perturbation with the correction term, budgets rounded down to hundredths, five "

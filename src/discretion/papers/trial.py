@@ -20,7 +20,7 @@ from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.linear import Linear
 from discretion.mechanisms.partition import Partition
 from discretion.noise import ALWAYS, Floats, discrete_laplace
-from discretion.papers.figure import By, Point
+from discretion.papers.figure import By
 from discretion.plan import choose
 from discretion.preference import Integers, Specification
 from discretion.statistics import Aggregate, Measure, Statistics
@@ -35,6 +35,10 @@ class Trial:
     column: Column
     truth: float
 
+    def statistics(self, measure: Measure, rng: Any = None) -> Statistics:
+        """What an engine would compute from these people's rows."""
+        return compute(measure, self.column, self.cohort, len(self.specification.epsilons), rng)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
@@ -47,6 +51,11 @@ class Contender:
     assume: Assume = None
     expect: tuple[float, float] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def legend(self) -> dict[str, Any]:
+        """What every point of the curve says about itself."""
+        return {"curve": self.curve, "by": self.by, "relation": self.protects}
 
     def tuned(self, aggregate: Aggregate, specification: Specification) -> Mechanism:
         """The mechanism for these people, from public information."""
@@ -68,11 +77,10 @@ class Choosing(Protocol):
 def squared_error(mechanism: Mechanism, trial: Trial, rng: Any) -> float:
     """E[(answer − truth)²] given the data; where a sample is chosen from, given its coins too."""
     if isinstance(mechanism, Linear):
-        measure = replace(mechanism.measure, inclusion=None)
-        everybody = compute(measure, trial.column, trial.cohort, len(trial.specification.epsilons))
+        everybody = trial.statistics(replace(mechanism.measure, inclusion=None))
         return _linear(mechanism, everybody.counts[0], trial.truth)
     if isinstance(mechanism, Partition):
-        everybody = compute(mechanism.measure, trial.column, trial.cohort, len(trial.specification.epsilons))
+        everybody = trial.statistics(mechanism.measure)
         return _partitioned(mechanism, everybody.counts[0], trial.truth)
     law, answers = _law(mechanism, trial, rng)
     return float(law @ (answers - trial.truth) ** 2)
@@ -89,8 +97,7 @@ def _law(mechanism: Mechanism, trial: Trial, rng: Any) -> tuple[Floats, Floats]:
     if not isinstance(mechanism, Choosing):
         raise InvalidDeclaration(f"The error of {type(mechanism).__name__} has no closed form here.")
     aggregate = mechanism.measure.aggregate
-    statistics = compute(mechanism.measure, trial.column, trial.cohort, len(trial.specification.epsilons), rng)
-    law = np.atleast_2d(mechanism.probabilities(statistics))[0]
+    law = np.atleast_2d(mechanism.probabilities(trial.statistics(mechanism.measure, rng)))[0]
     first = 0 if aggregate.kind == "count" else aggregate.lower  # a count is chosen from 0..n, a rank from the grid
     return law, float(aggregate.origin) + float(aggregate.step) * np.arange(first, first + law.size)
 
@@ -131,11 +138,3 @@ def drawn_errors(mechanism: Mechanism, counts: Integers, draws: int, rng: Any) -
     noise = discrete_laplace(mechanism.scales[0], draws * len(counts), rng).reshape(draws, len(counts))
     totals = kept @ np.array(mechanism.weights) + noise * mechanism.unit
     return np.asarray(totals / float(mechanism.divisor) + float(mechanism.offset) - truth)
-
-
-def root_mean(curve: Contender, x: float, errors: list[float], panel: str = "") -> Point:
-    """RMSE over the runs, with its standard error by the delta method."""
-    squares = np.array(errors)
-    rmse = float(np.sqrt(squares.mean()))
-    spread = float(squares.std(ddof=1) / np.sqrt(squares.size) / (2 * rmse)) if squares.size > 1 and rmse > 0 else 0.0
-    return Point(curve=curve.curve, x=x, y=rmse, spread=spread, panel=panel, by=curve.by, relation=curve.protects)
