@@ -2,9 +2,8 @@
 
 import hashlib
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from glob import glob
 from os import stat
 from pathlib import Path
@@ -18,7 +17,9 @@ from sqlglot import exp
 
 from discretion.engines import Rows
 from discretion.engines.column import Column
-from discretion.engines.sql import Facts, Statement, person_text, preference, statement
+from discretion.engines.companion import FILE, FOUND, NUMBERED, PART, ROW_NUMBER, Companion, Owners, accompany
+from discretion.engines.person import person_text, preference
+from discretion.engines.sql import Facts, Statement, statement
 from discretion.errors import EngineFailed, InvalidDeclaration, InvalidPreference
 from discretion.noise import coin_key
 from discretion.statistics import Measure, Request, Statistics
@@ -37,14 +38,6 @@ _LOCKED = {
 _CSV_TYPES = "['BOOLEAN', 'BIGINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR']"
 
 
-@dataclass(frozen=True)
-class Found:
-    """What one scan of a source found about its people; true while its fingerprint stands."""
-
-    most_rows: int
-    owned: bool
-
-
 class DuckDB:
     """The embedded engine. Sources: Parquet and CSV files (also patterns), `file.duckdb#table`, attached objects."""
 
@@ -55,8 +48,9 @@ class DuckDB:
         }
         self._attached: dict[str, tuple[pa.Table, str]] = {}  # a copy of our own, and its digest
         self._digests: dict[tuple[Any, ...], str] = {}  # path, size and time of change -> digest
-        self._found: dict[tuple[str, ...], Found] = {}  # fingerprint, person column and types -> what was found
+        self._counted: dict[tuple[Any, ...], tuple[bool, bool]] = {}  # a source and its people -> see `_people`
         self._types: dict[str, dict[str, str]] = {}  # fingerprint -> schema
+        self._companions: dict[tuple[str, ...], Companion | None] = {}  # fingerprints and columns -> preferences by row
         self._opened: dict[tuple[Any, ...], duckdb.DuckDBPyConnection] = {}  # sources as they are now -> connection
         self._lock = RLock()  # opening a CSV asks for its schema, which opens it too
 
@@ -87,7 +81,7 @@ class DuckDB:
 
     def fingerprint(self, source: str) -> str:
         """A digest of the whole content: of files, or of an attached table."""
-        if source.startswith(MEMORY):
+        if _is_object(source):
             return self._table(source)[1]
         stamps = _stamps(source)
         for stamp in stamps:
@@ -119,12 +113,11 @@ class DuckDB:
     def compute(self, request: Request) -> tuple[Statistics, ...]:
         """Statistics for every measure, by one SQL text."""
         rows: Rows = request.source
-        stated = statement(rows, request.measures, self._facts(rows), coin_key())
-        before = [self.fingerprint(source) for source in stated.sources.values()]
-        with self._connected(stated.sources, stated.tables, rows.query.table.columns) as connection:
-            answer = connection.sql(stated.select.sql("duckdb")).to_arrow_table()
-        if before != [self.fingerprint(source) for source in stated.sources.values()]:
-            raise EngineFailed("A source changed while it was read. Ask again when nobody writes to it.")
+        table, register = rows.query.table, [rows.cohorts.register] if rows.cohorts.register else []
+        with self._unchanged([table.source, *register]):  # what is found out about them holds for what is read
+            stated = statement(rows, request.measures, self._facts(rows), coin_key())
+            with self._connected(stated.sources, stated.tables, table.columns) as connection:
+                answer = connection.sql(stated.select.sql("duckdb")).to_arrow_table()
         shape = (len(rows.query.groups), rows.cohorts.count)
         columns = {column.name: column for column in stated.columns}
         pairs = zip(request.measures, stated.names, strict=True)
@@ -135,56 +128,83 @@ class DuckDB:
         types = dict(table.columns)
         if not _is_csv(table.source) and types != self.schema(table.source):
             raise EngineFailed(f"The columns of table {table.name!r} are not those that were declared. Refresh it.")
-        found = self._scan(table.source, table.person, types)
+        owned, bounded = self._count(table.source, table.person, types, table.rows_per_person)
         apart = self.schema(cohorts.register) if cohorts.register else {}
+        companion = self._companion(rows, apart) if apart and _is_numbered(table.source, types) else None
         return Facts(
             person=types[table.person],
             epsilon=apart[cohorts.epsilon] if apart else types.get(table.epsilon, ""),
             register_person=apart[cohorts.person] if apart else "",
-            owned=found.owned,
-            bounded=found.most_rows <= table.rows_per_person,
-            unique=not apart or self._scan(cohorts.register, cohorts.person, apart).most_rows <= 1,
+            owned=owned,
+            bounded=bounded,
+            unique=not apart or companion is not None or self._count(cohorts.register, cohorts.person, apart, 1)[1],
+            companion=companion,
         )
 
-    def _scan(self, source: str, person: str, types: Mapping[str, str]) -> Found:
-        """How many rows the busiest person has, and whether every row has an owner: once per state of the source."""
-        mark = (self.fingerprint(source), person, str(types))
-        if mark not in self._found:
-            who = exp.column(person, quoted=True)
-            each = exp.select(exp.alias_(who, "p"), "COUNT(*) AS n").from_("protected").group_by(who)
-            most = exp.select("MAX(CASE WHEN NOT p IS NULL THEN n END) AS most", "COUNT(*) - COUNT(p) AS lost")
-            counted = most.from_(each.subquery("people")).sql("duckdb")
+    def _companion(self, rows: Rows, register: Mapping[str, str]) -> Companion | None:
+        """The register's preferences in the order of the table's rows: once per state of both."""
+        table, cohorts = rows.query.table, rows.cohorts
+        owners = Owners(
+            person=table.person,
+            person_type=table.columns[table.person],
+            register_person=cohorts.person,
+            register_type=register[cohorts.person],
+            epsilon=cohorts.epsilon,
+            epsilon_type=register[cohorts.epsilon],
+        )
+        mark = (self.fingerprint(table.source), self.fingerprint(cohorts.register), str(owners))
+        if mark not in self._companions:
+            self._companions = dict(list(self._companions.items())[-3:])
+            sources = {"protected": table.source, "register": cohorts.register}
+            with self._connected(sources, {}, table.columns) as connection:
+                companion = _accompany(connection, owners, _paths(table.source))
+            self._companions[mark] = companion
+        return self._companions[mark]
+
+    def _count(self, source: str, person: str, types: Mapping[str, str], most: int) -> tuple[bool, bool]:
+        """Whether every row has an owner, and whether nobody has more than `most`: once per state of the source."""
+        mark = (self.fingerprint(source), person, str(types), most)
+        if mark not in self._counted:
             with self._connected({"protected": source}, {}, types) as connection:
-                (row,) = connection.sql(counted).to_arrow_table().to_pylist()
-            self._found[mark] = Found(most_rows=row["most"] or 0, owned=not row["lost"])
-        return self._found[mark]
+                counted = _count(connection, exp.column(person, quoted=True), most)
+            self._counted[mark] = counted
+        return self._counted[mark]
+
+    @contextmanager
+    def _unchanged(self, sources: Iterable[str]) -> Iterator[None]:
+        """What is read meanwhile is one state of these sources, or nothing of it is used or kept."""
+        before = {source: self.fingerprint(source) for source in sources}
+        yield
+        if before != {source: self.fingerprint(source) for source in before}:
+            for kept in (self._opened, self._counted, self._types, self._companions):
+                kept.clear()
+            raise EngineFailed("A source changed while it was read. Ask again when nobody writes to it.")
 
     @contextmanager
     def _connected(
         self, sources: Mapping[str, str], tables: Mapping[str, pa.Table], types: Mapping[str, str] | None = None
     ) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection that sees these sources and small tables, and nothing else."""
-        mark = (*((name, source, self.fingerprint(source)) for name, source in sources.items()), str(types))
+        """A connection that sees these sources and small tables, and nothing else; the sources stay as they are."""
         try:
-            with self._lock:
-                if mark not in self._opened:
-                    self._opened = dict(list(self._opened.items())[-7:])  # the last few: they keep what they have read
-                    self._opened[mark] = self._open(sources, types)
-                connection = self._opened[mark].cursor()
-            with closing(connection):
-                for name, source in sources.items():
-                    if source.startswith(MEMORY):
-                        connection.register(name, self._table(source)[0])
-                for name, table in tables.items():
-                    connection.register(name, table)
-                yield connection
+            with self._unchanged(sources.values()):
+                mark = (*((name, source, self.fingerprint(source)) for name, source in sources.items()), str(types))
+                with self._lock:
+                    if mark not in self._opened:
+                        self._opened = dict(list(self._opened.items())[-7:])  # the last few keep what they have read
+                        self._opened[mark] = self._open(sources, types)
+                    connection = self._opened[mark].cursor()
+                with closing(connection):
+                    found = {name: self._table(source)[0] for name, source in sources.items() if _is_object(source)}
+                    for name, table in {**found, **tables}.items():
+                        connection.register(name, table)
+                    yield connection
         except duckdb.Error as failure:
             logger.error("DuckDB failed: %s", type(failure).__name__)  # its own words may quote a private value
             raise EngineFailed("The database failed; the operator's log names the kind of failure.") from None
 
     def _open(self, sources: Mapping[str, str], types: Mapping[str, str] | None) -> duckdb.DuckDBPyConnection:
         connection = duckdb.connect(":memory:", config=self._config)
-        kept = {name: source for name, source in sources.items() if not source.startswith(MEMORY)}
+        kept = {name: source for name, source in sources.items() if not _is_object(source)}
         files = [stamp[0] for source in kept.values() for stamp in _stamps(source)]
         for name, source in kept.items():
             if "#" in source:
@@ -196,6 +216,10 @@ class DuckDB:
             # Which lines of a text are whole can depend on the columns asked for; a table is the same to every query.
             form = "TABLE" if _is_csv(source) and name != GUESSED else "VIEW"
             connection.execute(f"CREATE {form} {name} AS {self._reading(name, source, types)}")
+            if name == "protected" and _is_numbered(source, types or {}):
+                numbers = f'file_index AS "{FILE}", file_row_number AS "{ROW_NUMBER}"'
+                reading = f"SELECT *, {numbers} FROM read_parquet([{_paths(source)}])"
+                connection.execute(f"CREATE VIEW {NUMBERED} AS {reading}")
         connection.execute("SET lock_configuration = true")
         return connection
 
@@ -216,6 +240,33 @@ class DuckDB:
         if name not in self._attached:
             raise EngineFailed(f"{name!r} was an object of an earlier program. Attach it again, or protect a file.")
         return self._attached[name]
+
+
+def _count(connection: duckdb.DuckDBPyConnection, person: exp.Expr, most: int) -> tuple[bool, bool]:
+    """A part of the people at a time: a table of everybody can be many times the source."""
+    who = person.sql("duckdb")
+    ((rows, owned),) = connection.sql(f"SELECT COUNT(*), COUNT({who}) FROM protected").fetchall()
+    parts, bounded = 1 + rows // PART, True
+    for part in range(parts):
+        these = f"FROM protected WHERE NOT {who} IS NULL AND HASH({who}) % {parts} = {part}"
+        busier = f"SELECT COUNT(*) FROM (SELECT {who} {these} GROUP BY {who} HAVING COUNT(*) > {most})"
+        ((busy,),) = connection.sql(busier).fetchall()
+        bounded &= busy == 0
+    return rows == owned, bounded
+
+
+def _accompany(connection: duckdb.DuckDBPyConnection, owners: Owners, files: str) -> Companion | None:
+    (threads,) = connection.sql("SELECT current_setting('threads')").fetchall()[0]
+    sizes = connection.sql(f"SELECT num_rows FROM parquet_file_metadata([{files}])").fetchall()
+    found = connection.sql(owners.preferences.sql("duckdb")).to_arrow_table()["preference"]
+    places = pa.array(np.arange(len(found), dtype=np.min_scalar_type(len(found))))
+    connection.register("found", pa.table({"preference": found, "place": places}))
+    return accompany(
+        files=[rows for (rows,) in sizes],
+        found=found.to_pylist(),
+        join=lambda part, parts: connection.sql(owners.part(part, parts).sql("duckdb")).to_arrow_table(),
+        pieces=threads,
+    )
 
 
 def _statistics(
@@ -290,6 +341,16 @@ def _stamps(source: str) -> list[tuple[str, int, int, int]]:
     if not found:
         raise EngineFailed(f"There is no file {pattern!r}. Give the path of a Parquet or CSV file, or x.duckdb#table.")
     return [(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns) for path, status in found]
+
+
+def _is_numbered(source: str, types: Mapping[str, str]) -> bool:
+    """Whether every row of a source has a number: Parquet files do, unless they use those names for something else."""
+    taken = {"file_index", "file_row_number", FILE, ROW_NUMBER, FOUND} & {name.lower() for name in types}
+    return not (_is_object(source) or "#" in source or _is_csv(source) or taken)
+
+
+def _is_object(source: str) -> bool:
+    return source.startswith(MEMORY)
 
 
 def _is_csv(source: str) -> bool:

@@ -5,7 +5,7 @@ bound    at most rows_per_person of them a person
 count    whole numbers by key and cohort (and by grid value, for histograms)
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
@@ -15,13 +15,13 @@ from sqlglot import exp
 
 from discretion.engines import Rows
 from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, stepped
+from discretion.engines.companion import FOUND, Companion
+from discretion.engines.person import among_texts, is_number, person_text, preference, same_person
 from discretion.query import Joined, Key
 from discretion.sql.scalar import ROW
 from discretion.sql.scalar import column as scalar_column
 from discretion.statistics import Measure
 
-INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
-FLOATS = ("DOUBLE", "FLOAT", "REAL")
 _ARROW = {
     "VARCHAR": pa.string(),
     "BIGINT": pa.int64(),
@@ -43,6 +43,7 @@ class Facts:
     owned: bool = False  # every row has an owner
     bounded: bool = False  # nobody has more than rows_per_person rows
     unique: bool = False  # nobody is twice in the register
+    companion: Companion | None = None  # the register's preferences beside the rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,34 +71,6 @@ def statement(rows: Rows, measures: Sequence[Measure], facts: Facts, key: str) -
     return Statement(select=select, sources=build.sources, tables=build.tables, columns=columns, names=names)
 
 
-def person_text(person: exp.Expr, sql_type: str) -> exp.Expr:
-    """A person as text, the same in every table: 17850.0 and 17850.00 are 17850."""
-    if sql_type == "VARCHAR":
-        return person.copy()
-    text: exp.Expr = exp.cast(person.copy(), "VARCHAR")
-    if sql_type.startswith("DECIMAL") and not sql_type.endswith(",0)"):  # its text has all its decimals
-        for sign in "0.":
-            text = exp.Trim(this=text, expression=exp.Literal.string(sign), position="TRAILING")
-    if sql_type not in FLOATS:
-        return text
-    small = exp.LT(this=exp.Abs(this=person.copy()), expression=exp.Literal.number(2**53))
-    integral = exp.EQ(this=person.copy(), expression=exp.Floor(this=person.copy()))
-    whole = exp.cast(exp.cast(person.copy(), "BIGINT"), "VARCHAR")
-    return exp.Case(ifs=[exp.If(this=exp.and_(small, integral), true=whole)], default=text)
-
-
-def preference(column: exp.Expr, sql_type: str) -> exp.Expr:
-    """A preference as it is found: a double, or a name."""
-    if sql_type in ("DOUBLE", "VARCHAR"):
-        return column.copy()
-    return exp.cast(column.copy(), "DOUBLE" if is_number(sql_type) else "VARCHAR")
-
-
-def is_number(sql_type: str) -> bool:
-    """Whether preferences of this type are numbers; all others are names."""
-    return sql_type in (*INTEGERS, *FLOATS) or sql_type.startswith("DECIMAL")
-
-
 @dataclass
 class _Build:
     """The three steps, and the sources and small tables they come to need."""
@@ -119,17 +92,23 @@ class _Build:
         return any(column.inclusion is not None for column in self.columns)
 
     @property
+    def apart(self) -> bool:
+        """Whether preferences are not beside the rows: a register is to be joined in."""
+        return bool(self.rows.cohorts.register) and self.facts.companion is None
+
+    @property
     def late(self) -> bool:
         """Whether rows are counted by preference, and cohorts looked up in the small result: cheaper than per row."""
-        cohorts = self.rows.cohorts
-        return not (cohorts.register or cohorts.changes is not None or self.sampled)
+        return not (self.apart or self.rows.cohorts.changes is not None or self.sampled)
 
     def read(self) -> exp.Select:
         """Whose row, in which cohort (or with which preference), its keys, its values."""
         query, table = self.rows.query, self.rows.query.table
-        self.sources["protected"] = table.source
+        self.sources["protected"], companion = table.source, self.facts.companion
+        self.tables |= companion.tables if companion else {}
         person = exp.column(table.person, table=ROW, quoted=True)
-        source = exp.select(exp.alias_(person, "p")).from_(exp.alias_(exp.to_table("protected"), ROW, table=True))
+        rows = companion.rows if companion else exp.to_table("protected")
+        source = exp.select(exp.alias_(person, "p")).from_(exp.alias_(rows, ROW, table=True))
         if not self.facts.owned:
             source = source.where(not_null(person))
         for joined in query.lookups:
@@ -220,30 +199,34 @@ class _Build:
 
     def _membership(self, source: exp.Select, person: exp.Expr) -> exp.Select:
         """Add column c: the preference as found, or, where it takes more than that column to know, the cohort."""
-        cohorts, table = self.rows.cohorts, self.rows.query.table
+        cohorts = self.rows.cohorts
         if self.late:
-            own = preference(exp.column(table.epsilon, table=ROW, quoted=True), self.facts.epsilon)
-            return source.select(exp.alias_(own, "c"))
+            return source.select(exp.alias_(self._own(), "c"))
         self._levels()
-        if cohorts.register:
+        if self.apart:
             self.sources["register"] = cohorts.register
             side = "left" if cohorts.changes is not None else ""
-            source = source.join(self._members(), on=self._same_person(person), join_type=side, join_alias="m")
+            types = self.facts.person, self.facts.register_person
+            mine, theirs = same_person(person, exp.column("person", table="m"), *types)
+            source = source.join(self._members(), on=mine.eq(theirs), join_type=side, join_alias="m")
             cohort: exp.Expr = exp.column("cohort", table="m")
         else:
-            own = preference(exp.column(table.epsilon, table=ROW, quoted=True), self.facts.epsilon)
-            match = exp.NullSafeEQ(this=own, expression=exp.column("preference", table="levels"))
+            match = exp.NullSafeEQ(this=self._own(), expression=exp.column("preference", table="levels"))
             source, cohort = source.join("levels", on=match, join_type="left"), exp.column("cohort", table="levels")
         if cohorts.changes is not None:
-            self.tables["changes"] = cohorts.changes
-            changed = exp.EQ(
-                this=person_text(person, self.facts.person), expression=exp.column("person", table="changes")
-            )
+            mine, self.tables["changes"] = among_texts(person, self.facts.person, cohorts.changes)
+            changed = mine.eq(exp.column("person", table="changes"))
             source = source.join("changes", on=changed, join_type="left")
             cohort = exp.Coalesce(this=exp.column("cohort", table="changes"), expressions=[cohort])
         if self.sampled:
             source = self._coins(source, person, cohort)
         return source.select(exp.alias_(cohort.copy(), "c")).where(exp.GTE(this=cohort.copy(), expression=number(0)))
+
+    def _own(self) -> exp.Expr:
+        """The preference beside a row, as it is found."""
+        if self.facts.companion is not None:
+            return exp.column(FOUND, table=ROW, quoted=True)
+        return preference(exp.column(self.rows.query.table.epsilon, table=ROW, quoted=True), self.facts.epsilon)
 
     def _members(self) -> exp.Select:
         """The register as person and cohort, nobody twice."""
@@ -257,14 +240,6 @@ class _Build:
             return members.select(exp.column("cohort", table="levels"))
         lowest = exp.Min(this=exp.column("cohort", table="levels"))  # the strictest, should there ever be two
         return members.select(exp.alias_(lowest, "cohort")).group_by(person.copy())
-
-    def _same_person(self, person: exp.Expr) -> exp.Expr:
-        """Compared as they are where that needs no cast that could fail, otherwise as text."""
-        mine, theirs = self.facts.person, self.facts.register_person
-        other = exp.column("person", table="m")
-        if mine == theirs or (mine in INTEGERS and theirs in INTEGERS):
-            return exp.EQ(this=person.copy(), expression=other)
-        return exp.EQ(this=person_text(person, mine), expression=person_text(other, theirs))
 
     def _coins(self, source: exp.Select, person: exp.Expr, cohort: exp.Expr) -> exp.Select:
         """Add one coin a person and column: 16 hexadecimal digits, which compare as texts like the numbers they are."""
@@ -323,8 +298,11 @@ class _Build:
         return source.join(name, on=exp.NullSafeEQ(this=match[0], expression=match[1]))
 
     def _levels(self) -> None:
-        levels = self.rows.cohorts.levels
+        levels: Mapping[Any, int] = self.rows.cohorts.levels
         found = pa.array(list(levels), pa.float64() if is_number(self.facts.epsilon) else pa.string())
+        if self.facts.companion is not None:
+            levels = self.facts.companion.cohorts(levels)
+            found = pa.array(list(levels), pa.int64())
         self.tables["levels"] = pa.table({"preference": found, "cohort": pa.array(list(levels.values()), pa.int64())})
 
     def _start(self) -> exp.Expr:

@@ -1,0 +1,58 @@
+"""People and their preferences in SQL: how they are written, and when two of them are the same."""
+
+import re
+
+import pyarrow as pa
+from sqlglot import exp
+
+INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+FLOATS = ("DOUBLE", "FLOAT", "REAL")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
+
+
+def person_text(person: exp.Expr, sql_type: str) -> exp.Expr:
+    """A person as text, the same in every table: 17850.0 and 17850.00 are 17850."""
+    if sql_type == "VARCHAR":
+        return person.copy()
+    text: exp.Expr = exp.cast(person.copy(), "VARCHAR")
+    if sql_type.startswith("DECIMAL") and not sql_type.endswith(",0)"):  # its text has all its decimals
+        for sign in "0.":
+            text = exp.Trim(this=text, expression=exp.Literal.string(sign), position="TRAILING")
+    if sql_type not in FLOATS:
+        return text
+    small = exp.LT(this=exp.Abs(this=person.copy()), expression=exp.Literal.number(2**53))
+    integral = exp.EQ(this=person.copy(), expression=exp.Floor(this=person.copy()))
+    whole = exp.cast(exp.cast(person.copy(), "BIGINT"), "VARCHAR")
+    return exp.Case(ifs=[exp.If(this=exp.and_(small, integral), true=whole)], default=text)
+
+
+def preference(column: exp.Expr, sql_type: str) -> exp.Expr:
+    """A preference as it is found: a double, or a name."""
+    if sql_type in ("DOUBLE", "VARCHAR"):
+        return column.copy()
+    return exp.cast(column.copy(), "DOUBLE" if is_number(sql_type) else "VARCHAR")
+
+
+def is_number(sql_type: str) -> bool:
+    """Whether preferences of this type are numbers; all others are names."""
+    return sql_type in (*INTEGERS, *FLOATS) or sql_type.startswith("DECIMAL")
+
+
+def same_person(mine: exp.Expr, theirs: exp.Expr, my_type: str, their_type: str) -> tuple[exp.Expr, exp.Expr]:
+    """What is equal where two are the same: they as they are if that needs no cast that could fail, else their text."""
+    if my_type == their_type or (my_type in INTEGERS and their_type in INTEGERS):
+        return mine.copy(), theirs.copy()
+    return person_text(mine, my_type), person_text(theirs, their_type)
+
+
+def among_texts(person: exp.Expr, sql_type: str, people: pa.Table) -> tuple[exp.Expr, pa.Table]:
+    """What of `person` equals column `person` of these few people, who are known by their text, and the few.
+
+    Rather than write out millions of whole numbers, read the few texts; one that no number is written as is nobody's.
+    """
+    if sql_type not in INTEGERS or sql_type in ("HUGEINT", "UBIGINT"):
+        return person_text(person, sql_type), people
+    texts = people["person"].to_pylist()
+    read = [int(text) if _WHOLE.fullmatch(text) else None for text in texts]
+    numbers = pa.array([one if one is not None and -(2**63) <= one < 2**63 else None for one in read], pa.int64())
+    return person.copy(), people.set_column(people.schema.get_field_index("person"), "person", numbers)

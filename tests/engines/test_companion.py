@@ -1,0 +1,157 @@
+"""A register beside the rows of Parquet files gives what joining it gives, and fails towards leaving people out."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from discretion.engines import Cohorts, Rows, companion
+from discretion.engines import duckdb as engine_module
+from discretion.engines.companion import Companion, Piece
+from discretion.engines.duckdb import DuckDB
+from discretion.noise import ALWAYS, simulation
+from discretion.query import parse
+from discretion.statistics import Measure, Request, Statistics
+from discretion.table import Table
+
+LEVELS: dict[float | str | None, int] = {0.1: 0, 0.5: 1, 1.0: 2, None: 0}
+QUESTIONS = (
+    "SELECT COUNT(*) FROM t",
+    "SELECT place, SUM(x) AS s, COUNT(DISTINCT id) AS n FROM t WHERE x > 2 GROUP BY place",
+    "SELECT MEDIAN(x), AVG(x) FROM t",
+)
+
+
+def visits(ids: pa.DataType) -> pa.Table:
+    """People 0 to 29 with several rows each, in no order; some rows are nobody's."""
+    rng = simulation(5)
+    owner = rng.integers(0, 30, 200)
+    known = pa.array(owner, mask=rng.random(200) < 0.1).cast(ids)
+    return pa.table({"id": known, "x": rng.integers(0, 10, 200), "place": rng.choice(["A", "B", "C"], 200)})
+
+
+def register(ids: pa.DataType) -> pa.Table:
+    """People 0 to 24 (the others are strangers); one without a preference, one with one that nobody offers."""
+    epsilon = [[0.1, 0.5, 1.0][person % 3] for person in range(25)]
+    epsilon[3], epsilon[4] = None, 0.7
+    return pa.table({"who": pa.array(range(25)).cast(ids), "eps": epsilon})
+
+
+def files(table: pa.Table, folder: Path, parts: int) -> str:
+    """The table as one Parquet file or several, of several row groups each."""
+    size = -(-len(table) // parts)
+    for part in range(parts):
+        pyarrow.parquet.write_table(table.slice(part * size, size), folder / f"t{part}.parquet", row_group_size=17)
+    return str(folder / ("t0.parquet" if parts == 1 else "t*.parquet"))
+
+
+def ask(
+    engine: DuckDB, source: str, people: str, sql: str, bound: int = 20, coins: bool = False, **cohorts: Any
+) -> tuple[Statistics, ...]:
+    declared = Table(
+        name="t",
+        source=source,
+        columns=engine.schema(source),
+        person="id",
+        register="r",
+        protects="presence",
+        rows_per_person=bound,
+        bounds={"x": (0, 9)},
+        grid={"x": 1},
+        keys={"place": ("A", "B")},
+    )
+    query = parse(sql, {"t": declared})
+    known = Cohorts(count=3, levels=LEVELS, register=people, person="who", epsilon="eps", **cohorts)
+    inclusion = (ALWAYS // 3, ALWAYS // 2, ALWAYS) if coins else None
+    measures = tuple(
+        Measure(aggregate=one, histogram=one.kind == "quantile", inclusion=inclusion) for one in query.aggregates
+    )
+    return engine.compute(Request(measures=measures, source=Rows(query=query, cohorts=known)))
+
+
+def same(one: tuple[Statistics, ...], other: tuple[Statistics, ...]) -> bool:
+    return all(
+        np.array_equal(a.counts, b.counts) and np.array_equal(a.totals, b.totals)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+@pytest.mark.parametrize("sql", QUESTIONS)
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [(pa.int64(), pa.int64()), (pa.int64(), pa.int16()), (pa.int64(), pa.string()), (pa.string(), pa.string())],
+)
+def test_beside_the_rows_as_joined(
+    sql: str, parts: int, mine: pa.DataType, theirs: pa.DataType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(companion, "PART", 60)  # several parts of people
+    engine = DuckDB(threads=3)  # several pieces
+    people = engine.attach("r", register(theirs))
+    joined = ask(engine, engine.attach("t", visits(mine)), people, sql)
+    assert not engine._companions
+    beside = ask(engine, files(visits(mine), tmp_path, parts), people, sql)
+    assert [True] == [found is not None for found in engine._companions.values()]
+    assert joined[0].counts.sum() > 100 or "WHERE" in sql
+    assert same(joined, beside)
+
+
+@pytest.mark.parametrize("sql", QUESTIONS)
+def test_changes_and_bounds_work_beside_the_rows_too(sql: str, tmp_path: Path) -> None:
+    engine = DuckDB(threads=2)
+    people, source = engine.attach("r", register(pa.int64())), files(visits(pa.int64()), tmp_path, 1)
+    changes = pa.table({"person": ["0", "2", "04", "27"], "cohort": pa.array([2, -1, 1, 1], pa.int64())})
+    joined = ask(engine, engine.attach("t", visits(pa.int64())), people, sql, changes=changes)
+    assert same(joined, ask(engine, source, people, sql, changes=changes))
+    assert not same(joined, ask(engine, source, people, sql))
+    counted = ask(engine, source, people, "SELECT COUNT(*) FROM t", bound=2, changes=changes)
+    known = set(visits(pa.int64())["id"].drop_null().to_pylist()) & {*range(25), 27} - {2, 4}
+    assert 2 * len(known) == counted[0].counts.sum()
+
+
+@pytest.mark.parametrize("sql", QUESTIONS)
+def test_coins_fall_beside_the_rows_as_joined(sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "coin_key", lambda: "key")
+    engine = DuckDB(threads=2)
+    people, source = engine.attach("r", register(pa.int64())), files(visits(pa.int64()), tmp_path, 1)
+    joined = ask(engine, engine.attach("t", visits(pa.int64())), people, sql, coins=True)
+    assert same(joined, ask(engine, source, people, sql, coins=True))
+    assert not same(joined, ask(engine, source, people, sql))
+
+
+def test_people_who_are_twice_in_the_register_are_joined(tmp_path: Path) -> None:
+    engine = DuckDB()
+    twice = pa.concat_tables([register(pa.int64()), register(pa.int64()).slice(0, 3)])
+    people, sql = engine.attach("r", twice), "SELECT COUNT(*) FROM t"
+    beside = ask(engine, files(visits(pa.int64()), tmp_path, 1), people, sql)
+    assert [None] == list(engine._companions.values())
+    assert same(beside, ask(engine, engine.attach("t", visits(pa.int64())), people, sql))
+
+
+def test_a_table_without_rows_or_with_names_like_the_numbers_is_joined(tmp_path: Path) -> None:
+    engine = DuckDB()
+    people, sql = engine.attach("r", register(pa.int64())), "SELECT COUNT(*) FROM t"
+    assert 0 == ask(engine, files(visits(pa.int64()).slice(0, 0), tmp_path, 1), people, sql)[0].counts.sum()
+    other = visits(pa.int64()).append_column("FILE_ROW_NUMBER", pa.array(range(200)))
+    expected = ask(engine, engine.attach("t", visits(pa.int64())), people, sql)
+    assert same(expected, ask(engine, files(other, tmp_path, 1), people, sql))
+
+
+@pytest.mark.parametrize("shift", [1, 17, -1])
+def test_out_of_step_rows_are_missing_and_never_somebody_elses(shift: int, tmp_path: Path) -> None:
+    """A planted mistake: the companion is about other rows than it is read beside."""
+    engine = DuckDB(threads=1)
+    people, source = engine.attach("r", register(pa.int64())), files(visits(pa.int64()), tmp_path, 1)
+    assert ask(engine, source, people, "SELECT COUNT(*) FROM t")[0].counts.sum() > 0
+    ((mark, right),) = engine._companions.items()
+    assert right is not None
+    (piece,) = right.pieces
+    order = np.roll(np.arange(200), shift)
+    order[[0, -1]] = 0, 199  # the same first and last row
+    engine._companions[mark] = Companion(found=right.found, pieces=(Piece(file=0, rows=piece.rows.take(order)),))
+    rows = piece.rows["found"].to_numpy()
+    kept = sum(rows[row] < 3 or rows[row] == 3 for row in (0, 199))
+    assert ask(engine, source, people, "SELECT COUNT(*) FROM t")[0].counts.sum() <= kept
