@@ -58,6 +58,7 @@ QUERIES = [
     "SELECT COUNT(*) FROM t LEFT JOIN codes ON i = codes.code WHERE worth IS NULL",
     "SELECT COUNT(*) FROM t JOIN labels ON note = labels.label",
     "SELECT COUNT(*) FROM t WHERE CAST(note AS DATE) > '2023-01-01' OR 1 / x > i % 0 OR wide * wide > i - 1",
+    "SELECT COUNT(CASE WHEN ok THEN i ELSE CAST(x AS DECIMAL(38, 37)) END) FROM t",
     "WITH s AS (SELECT id AS who, x * x AS y FROM t) SELECT COUNT(DISTINCT who), SUM(LEAST(y, 9)) FROM s WHERE y >= 0",
 ]
 

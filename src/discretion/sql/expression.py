@@ -173,11 +173,11 @@ def _case(node: exp.Expr, scope: Scope) -> Scalar:
         ifs = [exp.If(this=side(condition).copy(), true=side(result).copy()) for condition, result in pairs]
         return exp.Case(ifs=ifs, default=None if default is None else side(results[-1]).copy())
 
-    parts = [*conditions, *results]
+    parts, total = [*conditions, *results], over(lambda part: part.total)
     return replace(
         operation.merged(results),
         plain=over(lambda part: part.plain),
-        total=over(lambda part: part.total),
+        total=total if operation.castless(results) else operation.tried(total),
         columns=frozenset().union(*(part.columns for part in parts)),
         required=False,
         size=1 + sum(part.size for part in parts),

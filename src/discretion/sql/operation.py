@@ -58,7 +58,7 @@ def comparison(node: exp.Expr, operands: Operands) -> Scalar:
     if any(part.kind == "null" for part in parts):
         raise QueryRefused(f"{shown(node)} compares with NULL, which is never true. Write IS NULL or IS NOT NULL.")
     tame = [part.tame for part in parts]
-    return _condition(node, _regrouped(operands, tame), total=_closed if _castless(tame) else _tried)
+    return _condition(node, _regrouped(operands, tame), total=_closed if castless(tame) else tried)
 
 
 def is_null(node: exp.Expr, operands: Operands) -> Scalar:
@@ -285,7 +285,7 @@ def built(node: exp.Expr, operands: Operands, *, kind: Kind, total: Any = None, 
 
     return Scalar(
         plain=over(lambda part: part.plain),
-        total=(total or _tried)(over(lambda part: part.total)),
+        total=(total or tried)(over(lambda part: part.total)),
         kind=kind,
         columns=frozenset().union(*(part.columns for part in parts)),
         required=all(part.required or part.literal for part in parts),
@@ -318,7 +318,8 @@ def _closed(expression: exp.Expr) -> exp.Expr:
     return exp.Paren(this=expression)
 
 
-def _tried(expression: exp.Expr) -> exp.Expr:
+def tried(expression: exp.Expr) -> exp.Expr:
+    """`expression`, NULL where it fails."""
     return exp.Try(this=expression)
 
 
@@ -332,12 +333,14 @@ def _regrouped(operands: Operands, parts: Sequence[Scalar]) -> Operands:
     return {n: [next(supply) for _ in part] if isinstance(part, list) else next(supply) for n, part in operands.items()}
 
 
-def _castless(parts: Sequence[Scalar]) -> bool:
-    """Whether comparing these needs no cast that could fail: then engines may push the comparison into the scan."""
-    if parts[0].kind != "number":
-        return True
-    stored = {part.storage for part in parts if not part.literal}
-    return stored == {"float"} or {*stored, *(part.storage for part in parts)} == {"integer"}
+def castless(parts: Sequence[Scalar]) -> bool:
+    """Whether these meet without a cast that could fail: then engines may push a comparison into the scan.
+
+    The database casts numbers of different types by itself, and 10 is no DECIMAL(38, 37).
+    """
+    numbers = [part for part in parts if part.kind == "number"]
+    stored = {part.storage for part in numbers if not part.literal}
+    return stored <= {"float"} or {part.storage for part in numbers} == {"integer"}
 
 
 def _moment(literal: Scalar) -> Scalar:
