@@ -2,9 +2,12 @@
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
+from discretion.connection import connect
+from discretion.engines.duckdb import DuckDB
 from discretion.enrolment import Enrolment
-from discretion.errors import InvalidPreference
+from discretion.errors import InvalidPreference, SourceChanged
 
 
 def enrolled(preferences, **choices):
@@ -69,3 +72,27 @@ def test_an_enrolment_survives_being_written_down():
     enrolment, _ = enrolled(["low", None, "0.7"], levels={"low": 0.1}, menu=(0.5,), default="low")
     assert enrolment == Enrolment.from_json(enrolment.to_json())
     assert (("low", 100_000), (None, 100_000), ("0.7", 500_000)) == enrolment.worth
+
+
+def test_preferences_that_change_while_they_are_read_are_not_enrolled(tmp_path, monkeypatch):
+    people, read = tmp_path / "people.parquet", DuckDB.people
+
+    def write(*preferences):
+        parquet.write_table(pa.table({"id": [1, 2], "epsilon": preferences}), people)
+
+    def disturbed(engine, source, *columns):
+        found = read(engine, source, *columns)
+        write(1.0, 1.0)
+        return found
+
+    with connect(tmp_path / "people.discretion") as db:
+        write(0.1, 1.0)
+        db.register("known", people, person="id", epsilon="epsilon")
+        monkeypatch.setattr(DuckDB, "people", disturbed)
+        write(0.1, 0.1)
+        with pytest.raises(SourceChanged):
+            db.refresh("known")
+        write(0.1, 0.1)
+        with pytest.raises(SourceChanged):
+            db.register("new", people, person="id", epsilon="epsilon")
+        assert ["create", "enroll"] == [entry["kind"] for entry in db.history()]

@@ -7,13 +7,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import pyarrow as pa
+
 from discretion import answer as flow
 from discretion.answer import Question
 from discretion.audit import LedgerAudit, audit_ledger
 from discretion.declaration import declare
 from discretion.engines import Engine
 from discretion.enrolment import Enrolment
-from discretion.errors import InvalidDeclaration
+from discretion.errors import InvalidDeclaration, SourceChanged
 from discretion.ledger import Ledger, Receipt
 from discretion.listing import Listing
 from discretion.mechanisms.belief import Assume
@@ -225,19 +227,20 @@ class Connection:
                 )
             self._renew(name, enrolled.at(choices.source))  # the same people, maybe elsewhere
             return
-        choices, people = choices.appraise(self._engine.people(choices.source, choices.person, choices.epsilon))
-        self._ledger.enroll(
-            name,
-            people,
-            source=choices.to_json(),
-            fingerprint=self._engine.fingerprint(choices.source),
-            menu=choices.offered,
-        )
+        choices, people, fingerprint = self._read(choices)
+        self._ledger.enroll(name, people, source=choices.to_json(), fingerprint=fingerprint, menu=choices.offered)
 
     def _renew(self, name: str, choices: Enrolment) -> str:
-        choices, people = choices.appraise(self._engine.people(choices.source, choices.person, choices.epsilon))
-        fingerprint = self._engine.fingerprint(choices.source)
+        choices, people, fingerprint = self._read(choices)
         return self._ledger.refresh(name, people, fingerprint=fingerprint, source=choices.to_json())
+
+    def _read(self, choices: Enrolment) -> tuple[Enrolment, pa.Table, str]:
+        """What everybody's preference is worth, and the fingerprint of the very content that says so."""
+        fingerprint = self._engine.fingerprint(choices.source)
+        appraised = choices.appraise(self._engine.people(choices.source, choices.person, choices.epsilon))
+        if fingerprint != self._engine.fingerprint(choices.source):
+            raise SourceChanged("Preferences changed while they were read. Try again when nobody writes to them.")
+        return *appraised, fingerprint
 
     def _lookup(self, table: str, name: str, declared: tuple[Any, str]) -> Lookup:
         # Attached as its table's own: a protected table of the same name must never stand in for it.
