@@ -51,8 +51,10 @@ def test_an_honest_ledger_passes_and_another_does_not(place):
     audit = audit_ledger(place)
     assert ((), 10, None) == (audit.findings, audit.entries, audit.first_bad)
     assert audit_ledger(place, head=audit.head).passed
+    assert f"every promise on record was kept; 10 entries, head {audit.head}" in str(audit)
     tamper(place, TAMPERING["charge"][0])
     assert 4 == audit_ledger(place).first_bad
+    assert "\n  entry 4: " in str(audit_ledger(place))
 
 
 TAMPERING = {

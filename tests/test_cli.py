@@ -1,6 +1,7 @@
 """Every command prints for people and for programs, and its exit code says what happened."""
 
 import json
+from importlib.metadata import version
 
 import pytest
 from typer.testing import CliRunner
@@ -172,7 +173,9 @@ def test_a_missing_or_broken_file_is_4(folder):
         ("--bounds", "age=a:b"),
         ("--level", "strict"),
         ("--level", "strict=low"),
-        ("--menu", "a,b"),
+        ("--menu", "a"),
+        ("--rows-per-person", "many"),
+        ("--largest-delta", "none"),
         ("--default", "low"),
         ("--quota", "ada=much"),
         ("--lookup", "towns=towns.csv"),
@@ -181,15 +184,53 @@ def test_a_missing_or_broken_file_is_4(folder):
 def test_options_that_make_no_sense_are_wrong_usage(folder, options):
     outcome = run("protect patients patients.csv --person patient_id --epsilon epsilon", *options)
     assert 2 == outcome.exit_code
-    assert "expected" in outcome.output
+    assert f"Invalid value for '{options[0]}': expected" in outcome.output
+    assert "got '" in outcome.output
     assert not (folder / "ledger.discretion").exists()
 
 
-def test_every_command_shows_an_example():
+def test_every_command_shows_an_example_and_every_option_is_explained():
     names = [command.name or command.callback.__name__ for command in app.registered_commands]
     assert len(names) >= 10
-    for name in [*names, "audit ledger"]:
-        assert "Example" in run(f"{name} --help").output, name
+    for name in [*names, "audit ledger", "attack idp"]:
+        told = run(f"{name} --help").output
+        assert "Example" in told, name
+        assert "│" not in told, name
+        assert max(map(len, told.splitlines())) <= 80, name
+    summaries = run("--help").output.partition("Commands:")[2]
+    assert "..." not in summaries  # none is cut off
+
+
+def test_the_version_is_told():
+    assert version("discretion") in run("--version").output
+
+
+def test_the_policy_of_a_table_is_declared_and_shown(folder):
+    protect = "protect patients patients.csv --person patient_id --epsilon epsilon"
+    policy = "--largest-share 0.5 --quota ada=0.3 --largest-delta 1e-9 --allow-float --allow-individual"
+    assert {
+        "largest_share": 0.5,
+        "quotas": {"ada": 0.3},
+        "largest_delta": 1e-9,
+        "float_arithmetic": True,
+        "individual": True,
+        "preferences_are": "public",
+    } == told(f"{protect} {policy}")["policy"]
+    assert "NOT differential privacy" in run(f"{protect} {policy}").output
+    assert 2 == run("query", COUNT, "--share", "0.6").exit_code
+
+
+def test_keys_with_commas_are_quoted(folder):
+    protect = "protect patients patients.csv --person patient_id --epsilon epsilon --keys"
+    assert {"region": ["N, E", "S"]} == told(protect, 'region="N, E",S')["keys"]
+
+
+def test_an_empty_ledger_is_no_surprise(folder):
+    assert 2 == run("protect patients patients.csv").exit_code
+    for command in ("balance", "history", "audit ledger"):
+        outcome = run(command)
+        assert 0 == outcome.exit_code, outcome.output
+    assert [] == told("balance")
 
 
 def test_the_demo_tells_the_whole_story_twice(folder):

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -20,8 +21,9 @@ from discretion.noise import simulation
 from discretion.plan import choose
 from discretion.preference import Specification
 from discretion.release import Error, Release
+from discretion.render.terminal import Sheet, show, terminal
 from discretion.statistics import Aggregate
-from discretion.table import Table
+from discretion.table import Lookup, Policy, Table
 
 SPECIFICATION = Specification(epsilons=tuple(range(10_000, 310_000, 10_000)), people=(100,) * 30)
 COUNT = Aggregate(kind="count", protects="value")
@@ -37,10 +39,10 @@ def plan():
     return choose([COUNT, COUNT], SPECIFICATION, Belief(), labels=["COUNT(*)", "COUNT(x)"])
 
 
-def shown(sheets, width=80):
-    """What a terminal of this width shows."""
+def shown(sheets, width=80, screen=True):
+    """What a terminal of this width shows, or a file holds."""
     text = io.StringIO()
-    render.show(sheets, Console(file=text, width=width))
+    show(sheets, Console(file=text, width=width, force_terminal=screen, color_system=None))
     return text.getvalue()
 
 
@@ -105,17 +107,22 @@ def test_a_history_tells_a_delivery_beside_its_charge():
     told = {**paid, "entry": "3-c", "kind": "deliver", "text": "", "answered": None}
     declared = {**told, "entry": "1-a", "kind": "declare", "largest_epsilon": None, "analyst": None}
     (sheet,) = render.history_sheets(Listing(pa.Table.from_pylist([declared, paid, told, lost])))
-    assert ("entry", "time", "kind", "most ε", "analyst", "what") == sheet.columns
-    assert [("declare", "", "t"), ("charge", "0.25", "SELECT 1")] == [
-        (row[2], row[3], row[5]) for row in sheet.rows[:2]
-    ]
-    assert "SELECT 2 (no answer was delivered)" == sheet.rows[2][5]
+    assert ("entry", "time", "most ε", "analyst", "what") == sheet.columns
+    assert [("1", "", "declare: t"), ("2", "0.25", "SELECT 1")] == [(row[0], row[2], row[4]) for row in sheet.rows[:2]]
+    assert "SELECT 2 (no answer was delivered)" == sheet.rows[2][4]
 
 
 def test_a_receipt_says_what_was_promised():
     use = Use(
-        entry="5-a", time="2026-01-02T03:04:05", table="t", question="SELECT 1", epsilon=0.1, delta=0, promise="P"
+        entry="5-a",
+        time="2026-01-02T03:04:05",
+        table="t",
+        question="SELECT 1",
+        epsilon=0.1,
+        delta=0,
+        promise="The answer protects P: whatever somebody thought, a factor of at most 1.105 (ε = 0.1).",
     )
+    unsafe = replace(use, question="SELECT 2", promise="This release was NOT differentially private.")
     receipt = Receipt(
         register="people",
         allowance=1.0,
@@ -124,16 +131,30 @@ def test_a_receipt_says_what_was_promised():
         delta=0.0,
         rounding=0.0,
         statements=(Statement(time="2026-01-01T00:00", epsilon=None, level=1.0, by="source"),),
-        releases=(use,),
-        individual=(),
+        releases=(use, use),
+        individual=(unsafe,),
         individual_spent=0.0,
         summary="S",
     )
     text = shown(render.receipt_sheets(receipt))
-    for part in ("people", "0.9", "2026-01-02 03:04", "SELECT 1", "P", "S"):
+    for part in ("people", "0.9", "2026-01-02 03:04", "SELECT 1", "× 1.105", "no limit", "S", "NOT differentially"):
         assert part in text, part
+    assert 1 == text.count("The answer protects P.")  # the same promise is told once
     assert "5-a" == json.loads(render.to_json(receipt))["releases"][0]["entry"]
     assert "SELECT 1" in str(receipt)
+
+
+def test_a_promise_with_a_caveat_is_told_in_full():
+    use = Use(
+        entry="5-a",
+        time="2026-01-02T03:04:05",
+        table="t",
+        question="SELECT 1",
+        epsilon=0.1,
+        delta=1e-9,
+        promise="The answer protects P: whatever (ε = 0.1), except with a probability of at most 1e-09.",
+    )
+    assert "except with a probability" in render._promise(use)
 
 
 def test_an_audit_names_what_it_found():
@@ -156,10 +177,55 @@ def test_a_declaration_says_what_is_public_and_what_each_column_is_for():
         keys={"sex": ("f", "m")},
     )
     (sheet,) = render.table_sheets(table)
-    assert ("age", "BIGINT", "0 to 120", "WHERE, SUM, AVG, MEDIAN, ...") == sheet.rows[1]
+    assert ("age", "BIGINT", "0 to 120", "WHERE, GROUP BY, SUM, AVG, ...") == sheet.rows[1]
     assert ("sex", "VARCHAR", "f, m", "WHERE, GROUP BY") == sheet.rows[2]
     assert ("note", "VARCHAR", "", "WHERE") == sheet.rows[4]
     assert any("Public" in note for note in sheet.notes)
+
+
+def test_a_declaration_tells_lookups_and_whatever_the_policy_changes():
+    columns = {"id": "BIGINT", "income": "BIGINT", "paid": "BOOLEAN", "day": "DATE"}
+    plain = Table(
+        name="t",
+        source="t.csv",
+        person="id",
+        register="people",
+        protects="presence",
+        columns=columns,
+        rows_per_person=9,
+    )
+    (sheet,) = render.table_sheets(plain)
+    assert ["WHERE", "WHERE, GROUP BY", "WHERE, GROUP BY month, ..."] == [row[3] for row in sheet.rows[1:]]
+    assert 3 == len(sheet.notes)
+    special = replace(
+        plain,
+        bounds={"income": (0, 1e6)},
+        lookups={"towns": Lookup(source="towns.csv", key="town", columns={"town": "VARCHAR", "zone": "VARCHAR"})},
+        policy=Policy(
+            largest_share=0.5, quotas={"ada": 0.3}, largest_delta=1e-6, float_arithmetic=True, individual=True
+        ),
+    )
+    (sheet,) = render.table_sheets(special)
+    assert ("income", "BIGINT", "0 to 1,000,000", "WHERE, SUM, AVG, ...") == sheet.rows[1]  # too many to group by
+    told = " ".join(sheet.notes)
+    for part in ("joined on town", "at most 0.5", "ada 0.3", "1e-06", "exact sampler", "NOT differential privacy"):
+        assert part in told, part
+
+
+def test_an_answer_that_cannot_be_is_shown_as_drawn_and_remarked_upon(release):
+    def notes(value, error):
+        odd = replace(release, columns={"n": (value,)}, errors={"n": (error,)})
+        return " ".join(render.release_sheets(odd)[0].notes)
+
+    assert "from 0 to 3,000,000; noise took" in notes(-15.0, Error(bias=0, noise=9, limits=(0, 3e6)))
+    assert "noise took" not in notes(15.0, Error(bias=0, noise=9, limits=(0, 3e6)))
+    assert "too much noise" in notes(15.0, Error(bias=0, noise=9, limits=(10, 20)))
+    assert "too much noise" in notes(15.0, Error(bias=0, noise=1, unit="rank", asked=0.5, limits=(0, 1)))
+    assert "noise" not in notes("North", Error(bias=0, noise=1, unit="rank", limits=(0, 1)))
+
+
+def test_nobody_enrolled_is_said_so():
+    assert "Nobody is enrolled yet" in shown(render.balance_sheets(Listing.joined("register", {})))
 
 
 def test_a_refusal_is_json_too():
@@ -167,7 +233,7 @@ def test_a_refusal_is_json_too():
 
 
 def test_text_that_looks_like_markup_is_printed_as_it_is():
-    sheet = render.Sheet(title="[red]t[/]", columns=("[b]c",), rows=(("[/nonsense]",),), notes=("[i]n",))
+    sheet = Sheet(title="[red]t[/]", columns=("[b]c",), rows=(("[/nonsense]",),), notes=("[i]n",))
     text = shown([sheet])
     assert "[red]t[/]" in text
     assert "[/nonsense]" in text
@@ -179,3 +245,26 @@ def test_text_that_looks_like_markup_is_printed_as_it_is():
 def test_nothing_is_wider_than_the_terminal(plan, release, width):
     text = shown([*render.plan_sheets(plan), *render.release_sheets(release)], width)
     assert max(map(len, text.splitlines())) <= width
+
+
+def test_where_columns_do_not_fit_no_digit_is_lost():
+    columns = tuple(f"column {place}" for place in range(9))
+    row = tuple(f"{10**8 + place:,} ± 12,345" for place in range(9))
+    text = shown([Sheet(title="t", columns=columns, rows=(row, row), numbers=frozenset(columns))])
+    for cell in (*columns, *row):
+        assert 2 == text.count(cell), cell
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_file_gets_plain_lines_without_drawing_signs_or_blanks_at_the_end(plan):
+    text = shown(render.plan_sheets(plan), screen=False)
+    assert "─" not in text
+    assert "---" in text
+    assert [line.rstrip() for line in text.splitlines()] == text.splitlines()
+
+
+def test_a_file_has_no_right_edge_unless_one_is_asked_for(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert terminal().width > 10_000
+    monkeypatch.setenv("COLUMNS", "60")
+    assert 60 == terminal().width

@@ -53,6 +53,13 @@ class LedgerAudit:
         """The first entry with a finding."""
         return min((one.entry for one in self.findings if one.entry is not None), default=None)
 
+    def __str__(self) -> str:
+        found = [
+            f"  entry {one.entry}: {one.text}" if one.entry is not None else f"  {one.text}" for one in self.findings
+        ]
+        verdict = f"{len(found)} finding(s)" if found else "every promise on record was kept"
+        return "\n".join([f"{self.place}: {verdict}; {self.entries} entries, head {self.head}", *found])
+
 
 def audit_ledger(place: str, *, head: str | None = None) -> LedgerAudit:
     """Check the ledger at `place`; `head` is one printed earlier, so that a ledger put back to an old copy shows."""

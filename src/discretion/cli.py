@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from typer.core import TyperGroup
 
 from discretion import option, render
@@ -19,10 +17,12 @@ from discretion.audit import audit_ledger
 from discretion.connection import Connection, connect
 from discretion.demo import demonstrate
 from discretion.errors import BudgetExhausted, DiscretionError, EngineFailed, LedgerCorrupt, LedgerFailed
-from discretion.render import Sheet
+from discretion.render.research import attack_sheets, figure_sheets
+from discretion.render.terminal import Sheet, show, terminal, working
 from discretion.table import Policy
 
 REFUSED, EXHAUSTED, FAILED = 2, 3, 4
+PLACE = "ledger.discretion"
 
 
 class Commands(TyperGroup):
@@ -49,199 +49,190 @@ def _exit_code(refusal: DiscretionError) -> int:
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    rich_markup_mode="markdown",
-    help="""Answer questions about people so that each of them gets the privacy they chose.
-
-    Begin with `discretion demo`, or with a file of your own:
-
-    discretion protect patients patients.parquet --person patient_id --epsilon epsilon --bounds age=0:120
-
-    discretion query "SELECT AVG(age) FROM patients"
-    """,
+    rich_markup_mode=None,  # help is plain text: it is read in pipes and pagers, too, and examples can be copied
+    pretty_exceptions_enable=False,  # they could show what is in memory
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-audits = typer.Typer(no_args_is_help=True, help="Check that promises were kept.")
+audits = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check that promises were kept.")
 app.add_typer(audits, name="audit")
-attacks = typer.Typer(no_args_is_help=True, help="Show why some published promises are fenced off.")
+attacks = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show why some promises are fenced off.")
 app.add_typer(attacks, name="attack")
 
 
-def _remember(context: typer.Context, value: bool) -> bool:
-    context.meta["json"] = value  # so that a refusal is printed in the same form
-    return value
+@app.callback()
+def about(version: option.Version = False) -> None:
+    """Answer questions about people so that each of them gets the privacy they chose.
 
+    Begin with `discretion demo`, or with a file of your own:
 
-Ledger = Annotated[str, typer.Option(envvar="DISCRETION_LEDGER", help="The ledger: a file or a PostgreSQL URL.")]
-Analyst = Annotated[str, typer.Option(envvar="DISCRETION_ANALYST", help="Who asks; written into the ledger.")]
-Json = Annotated[bool, typer.Option("--json", callback=_remember, help="Print JSON, for programs.")]
-Source = Annotated[str, typer.Argument(help="A Parquet or CSV file, or a table in a DuckDB file.")]
-Level = Annotated[list[str], typer.Option(metavar="NAME=EPSILON", help="A name for a preference. Repeatable.")]
-Menu = Annotated[str, typer.Option(metavar="E,E,...", help="Round every preference down to one of these.")]
-Default = Annotated[str, typer.Option(help="For people who stated no preference; else the strictest offered.")]
-Sql = Annotated[str, typer.Argument(help="One SELECT about one protected table.")]
-Share = Annotated[float, typer.Option(help="The most of each person's own allowance that this may use.")]
-Mechanism = Annotated[str, typer.Option(help="A mechanism by name instead of the best one.")]
-Assume = Annotated[str, typer.Option(metavar="independent|B", help="Preferences unrelated to values; or a number.")]
-Expect = Annotated[str, typer.Option(metavar="LOW:HIGH", help="Where every level's mean is believed to lie.")]
-Interval = Annotated[bool, typer.Option("--with-interval", help="Medians: a third of the share buys an interval.")]
-Partial = Annotated[bool, typer.Option("--partial", help="Let people with too little left pay what they have.")]
-Register = Annotated[str, typer.Option(help="Which register, where the ledger holds several.")]
-Place = "ledger.discretion"
+    \b
+      discretion protect patients patients.parquet --person patient_id \\
+          --epsilon epsilon --bounds age=0:120
+      discretion query "SELECT AVG(age) FROM patients"
+    """
 
 
 @app.command()
 def register(
-    name: Annotated[str, typer.Argument(help="What to call these people.")],
-    source: Source,
-    person: Annotated[str, typer.Option(help="The column that names the person.")],
-    epsilon: Annotated[str, typer.Option(help="The column with what they chose: a number or a level's name.")],
-    level: Level = [],  # noqa: B006  Typer copies it
-    menu: Menu = "",
-    default: Default = "",
-    ledger: Ledger = Place,
-    json: Json = False,
+    name: Annotated[str, option.argument("NAME", "What to call these people.")],
+    source: option.Source,
+    person: Annotated[str, option.option("COLUMN", "The column that names the person.")],
+    epsilon: Annotated[str, option.option("COLUMN", "The column with what they chose: a number or a level's name.")],
+    level: option.Level = [],  # noqa: B006  Typer copies it
+    menu: option.Menu = None,
+    default: option.Default = "",
+    ledger: option.Ledger = PLACE,
+    json: option.Json = False,
 ) -> None:
-    """Enrol people and the privacy they chose; several tables can share them and so one allowance.
+    """Enrol people and the privacy they chose.
 
-    Example: discretion register people people.csv --person id --epsilon privacy --level strict=0.1 --level open=1
+    Several tables can share them, and so one allowance per person.
+
+    \b
+    Example:
+      discretion register people people.csv --person id --epsilon privacy \\
+          --level strict=0.1 --level open=1
     """
     choices = option.choices(level, menu, default)
-    with _opened(ledger, create=True) as db, _working("Enrolling people"):
+    with _opened(ledger, create=True) as db, working("Enrolling people"):
         people = db.register(name, source, person=person, epsilon=epsilon, **choices)
     _print(json, render.to_json(people), render.balance_sheets(people))
 
 
 @app.command()
 def protect(
-    name: Annotated[str, typer.Argument(help="What analysts call the table.")],
-    source: Source,
-    person: Annotated[str, typer.Option(help="The column that says whose row it is.")] = "",
-    epsilon: Annotated[str, typer.Option(help="The column of preferences: the table is its own register.")] = "",
-    register: Annotated[str, typer.Option(help="People enrolled before, instead of --epsilon.")] = "",
-    bounds: Annotated[list[str], typer.Option(metavar="COLUMN=LOW:HIGH", help="Repeatable.")] = [],  # noqa: B006
-    grid: Annotated[list[str], typer.Option(metavar="COLUMN=STEP", help="Repeatable.")] = [],  # noqa: B006
-    keys: Annotated[list[str], typer.Option(metavar="COLUMN=A,B,...", help="Repeatable.")] = [],  # noqa: B006
-    rows_per_person: Annotated[int, typer.Option(help="The most rows of one person that count.")] = 1,
-    required: Annotated[list[str], typer.Option(metavar="COLUMN", help="Never NULL. Repeatable.")] = [],  # noqa: B006
-    lookup: Annotated[list[str], typer.Option(metavar="NAME=FILE:KEY", help="May be joined. Repeatable.")] = [],  # noqa: B006
-    level: Level = [],  # noqa: B006
-    menu: Menu = "",
-    default: Default = "",
-    largest_share: Annotated[float, typer.Option(help="The most one question may use of an allowance.")] = 1.0,
-    quota: Annotated[list[str], typer.Option(metavar="ANALYST=SHARE", help="Repeatable.")] = [],  # noqa: B006
-    ledger: Ledger = Place,
-    json: Json = False,
+    name: Annotated[str, option.argument("NAME", "What analysts call the table.")],
+    source: option.Source,
+    person: Annotated[str, option.option("COLUMN", "Whose row each row is.")] = "",
+    epsilon: Annotated[str, option.option("COLUMN", "What each person chose: the table is its own register.")] = "",
+    register: Annotated[str, option.option("NAME", "People enrolled before, instead of --epsilon.")] = "",
+    bounds: option.Bounds = [],  # noqa: B006
+    grid: option.Grid = [],  # noqa: B006
+    keys: option.Keys = [],  # noqa: B006
+    rows_per_person: option.Rows = 1,
+    required: option.Required = [],  # noqa: B006
+    lookup: option.Lookup = [],  # noqa: B006
+    level: option.Level = [],  # noqa: B006
+    menu: option.Menu = None,
+    default: option.Default = "",
+    largest_share: option.LargestShare = 1.0,
+    quota: option.Quota = [],  # noqa: B006
+    largest_delta: option.LargestDelta = 0.0,
+    allow_float: option.AllowFloat = False,
+    allow_individual: option.AllowIndividual = False,
+    ledger: option.Ledger = PLACE,
+    json: option.Json = False,
 ) -> None:
-    """Let analysts ask about a table, and show what becomes public by it.
+    """Let analysts ask about a table, and show what becomes public.
 
-    Example: discretion protect patients patients.parquet --person patient_id --epsilon epsilon
-    --bounds age=0:120 --keys region=N,S
-
-    Example: discretion protect visits visits.parquet --person patient_id --register people --rows-per-person 10
+    \b
+    Examples:
+      discretion protect patients patients.parquet --person patient_id \\
+          --epsilon epsilon --bounds age=0:120 --keys region=N,S
+      discretion protect visits visits.parquet --person patient_id \\
+          --register people --rows-per-person 10
     """
-    quotas = {analyst: option.number(share) for analyst, share in option.pairs(quota, "ANALYST=SHARE").items()}
-    declared = {
-        "person": person,
-        "epsilon": epsilon,
-        "register": register,
-        "bounds": {column: option.interval(text) for column, text in option.pairs(bounds, "COLUMN=LOW:HIGH").items()},
-        "grid": {column: option.number(step) for column, step in option.pairs(grid, "COLUMN=STEP").items()},
-        "keys": {column: text.split(",") for column, text in option.pairs(keys, "COLUMN=A,B,...").items()},
-        "rows_per_person": rows_per_person,
-        "required": required,
-        "lookups": {named: option.last_colon(text) for named, text in option.pairs(lookup, "NAME=FILE:KEY").items()},
-        "policy": Policy(largest_share=largest_share, quotas=quotas),
-        **option.choices(level, menu, default),
-    }
-    with _opened(ledger, create=True) as db, _working("Reading preferences"):
-        table = db.protect(name, source, **declared)
+    declared: dict[str, Any] = {"person": person, "epsilon": epsilon, "register": register, "required": required}
+    declared |= {"bounds": dict(bounds), "grid": dict(grid), "keys": dict(keys), "lookups": dict(lookup)}
+    policy = Policy(
+        largest_share=largest_share,
+        quotas=dict(quota),
+        individual=allow_individual,
+        float_arithmetic=allow_float,
+        largest_delta=largest_delta,
+    )
+    choices = option.choices(level, menu, default)
+    with _opened(ledger, create=True) as db, working("Reading preferences"):
+        table = db.protect(name, source, rows_per_person=rows_per_person, policy=policy, **declared, **choices)
         balance = db.balance(table.register)
     _print(json, render.to_json(table), [*render.table_sheets(table), *render.balance_sheets(balance)])
 
 
 @app.command()
 def refresh(
-    name: Annotated[str, typer.Argument(help="A register or a table.")],
-    source: Annotated[str, typer.Option(help="Where it is now, if it moved.")] = "",
-    ledger: Ledger = Place,
-    json: Json = False,
+    name: Annotated[str, option.argument("NAME", "A register or a table.")],
+    source: Annotated[str, option.option("SOURCE", "Where it is now, if it moved.")] = "",
+    ledger: option.Ledger = PLACE,
+    json: option.Json = False,
 ) -> None:
-    """Accept that a source changed: differences become individual changes, and spent stays spent.
+    """Accept that a source changed.
 
-    Example: discretion refresh people
+    Every difference becomes an individual change; what is spent stays spent.
+
+    \b
+    Example:
+      discretion refresh people
     """
-    with _opened(ledger) as db, _working("Comparing"):
+    with _opened(ledger) as db, working("Comparing"):
         entry = db.refresh(name, source or None)
     _print(json, render.to_json({"entry": entry}), [Sheet(title=f"Entry {entry}." if entry else "Nothing changed.")])
 
 
 @app.command()
 def query(
-    sql: Sql,
-    share: Share = 0.1,
-    mechanism: Mechanism = "auto",
-    assume: Assume = "",
-    expect: Expect = "",
-    with_interval: Interval = False,
-    partial: Partial = False,
-    analyst: Analyst = "",
-    ledger: Ledger = Place,
-    json: Json = False,
+    sql: option.Sql,
+    share: option.Share = 0.1,
+    mechanism: option.Mechanism = "auto",
+    assume: option.Assume = None,
+    expect: option.Expect = None,
+    interval: option.Interval = False,
+    partial: option.Partial = False,
+    analyst: option.Analyst = "",
+    ledger: option.Ledger = PLACE,
+    json: option.Json = False,
 ) -> None:
-    """Answer a question; charged before a row is read, free if the same was asked before.
+    """Answer a question.
 
-    Example: discretion query "SELECT region, AVG(age) FROM patients GROUP BY region" --share 0.2
+    Charged before a row is read; free if the same was asked before.
+
+    \b
+    Example:
+      discretion query --share 0.2 \\
+          "SELECT region, AVG(age) FROM patients GROUP BY region"
     """
-    with _opened(ledger, analyst=analyst or _user()) as db, _working("Answering"):
+    with _opened(ledger, analyst=analyst or _user()) as db, working("Answering"):
         release = db.sql(
-            sql,
-            share=share,
-            mechanism=mechanism,
-            assume=option.assumption(assume),
-            expect=option.interval(expect) if expect else None,
-            with_interval=with_interval,
-            partial=partial,
+            sql, share=share, mechanism=mechanism, assume=assume, expect=expect, with_interval=interval, partial=partial
         )
     _print(json, render.release_json(release), render.release_sheets(release))
 
 
 @app.command()
 def explain(
-    sql: Sql,
-    share: Share = 0.1,
-    mechanism: Mechanism = "auto",
-    assume: Assume = "",
-    expect: Expect = "",
-    with_interval: Interval = False,
-    partial: Partial = False,
-    ledger: Ledger = Place,
-    json: Json = False,
+    sql: option.Sql,
+    share: option.Share = 0.1,
+    mechanism: option.Mechanism = "auto",
+    assume: option.Assume = None,
+    expect: option.Expect = None,
+    interval: option.Interval = False,
+    partial: option.Partial = False,
+    ledger: option.Ledger = PLACE,
+    json: option.Json = False,
 ) -> None:
-    """Show what a question would cost whom and how good the answer would be. Free.
+    """Show what a question would cost and how good it would be. Free.
 
-    Example: discretion explain "SELECT MEDIAN(age) FROM patients" --assume independent
+    \b
+    Example:
+      discretion explain --assume independent "SELECT MEDIAN(age) FROM patients"
     """
-    with _opened(ledger) as db, _working("Planning"):
+    with _opened(ledger) as db, working("Planning"):
         plan = db.explain(
-            sql,
-            share=share,
-            mechanism=mechanism,
-            assume=option.assumption(assume),
-            expect=option.interval(expect) if expect else None,
-            with_interval=with_interval,
-            partial=partial,
+            sql, share=share, mechanism=mechanism, assume=assume, expect=expect, with_interval=interval, partial=partial
         )
     _print(json, render.plan_json(plan), render.plan_sheets(plan))
 
 
 @app.command()
 def balance(
-    register: Annotated[str, typer.Argument(help="One register; all of them if left out.")] = "",
-    ledger: Ledger = Place,
-    json: Json = False,
+    register: Annotated[str, option.argument("REGISTER", "One register; all of them if left out.")] = "",
+    ledger: option.Ledger = PLACE,
+    json: option.Json = False,
 ) -> None:
     """Show what each level has spent and has left.
 
-    Example: discretion balance
+    \b
+    Example:
+      discretion balance
     """
     with _opened(ledger) as db:
         found = db.balance(register)
@@ -250,14 +241,13 @@ def balance(
 
 @app.command()
 def receipt(
-    person: Annotated[str, typer.Argument(help="The person, as the register names them.")],
-    register: Register = "",
-    ledger: Ledger = Place,
-    json: Json = False,
+    person: option.Person, register: option.Register = "", ledger: option.Ledger = PLACE, json: option.Json = False
 ) -> None:
-    """Show one person what they were promised and what was spent on what.
+    """Show one person what was promised and what was spent on what.
 
-    Example: discretion receipt 17
+    \b
+    Example:
+      discretion receipt 17
     """
     with _opened(ledger) as db:
         found = db.receipt(person, register=register)
@@ -265,10 +255,12 @@ def receipt(
 
 
 @app.command()
-def history(ledger: Ledger = Place, json: Json = False) -> None:
-    """Show every entry of the ledger.
+def history(ledger: option.Ledger = PLACE, json: option.Json = False) -> None:
+    """Show every entry of the ledger, and the head of its chain.
 
-    Example: discretion history --json
+    \b
+    Example:
+      discretion history --json
     """
     with _opened(ledger) as db:
         found, head = db.history(), db.head()
@@ -277,15 +269,19 @@ def history(ledger: Ledger = Place, json: Json = False) -> None:
 
 @app.command()
 def prefer(
-    person: Annotated[str, typer.Argument(help="The person, as the register names them.")],
-    epsilon: Annotated[str, typer.Argument(help="What they choose now, a number or a level; 0 withdraws.")],
-    register: Register = "",
-    ledger: Ledger = Place,
-    json: Json = False,
+    person: option.Person,
+    epsilon: Annotated[
+        str, option.argument("EPSILON", "What they choose now: a number, or a level's name; 0 withdraws.")
+    ],
+    register: option.Register = "",
+    ledger: option.Ledger = PLACE,
+    json: option.Json = False,
 ) -> None:
     """Record that somebody chose anew. What is spent stays spent.
 
-    Example: discretion prefer 17 0.2
+    \b
+    Example:
+      discretion prefer 17 0.2
     """
     with _opened(ledger) as db:
         entry = db.prefer(person, epsilon, register=register)
@@ -294,15 +290,19 @@ def prefer(
 
 @audits.command("ledger")
 def audit_the_ledger(
-    head: Annotated[str, typer.Option(help="One printed earlier: an older copy put back will show.")] = "",
-    ledger: Ledger = Place,
-    json: Json = False,
+    head: Annotated[str, option.option("HEAD", "One printed earlier: an older copy put back will show.")] = "",
+    ledger: option.Ledger = PLACE,
+    json: option.Json = False,
 ) -> None:
-    """Add every balance up again from the entries, and check their seals. Exit code 4 if anything is wrong.
+    """Add every balance up again from the entries, and check their seals.
 
-    Example: discretion audit ledger --head 12:9f3c...
+    The exit code is 4 if anything is wrong.
+
+    \b
+    Example:
+      discretion audit ledger --head 12:9f3c...
     """
-    with _working("Auditing"):
+    with working("Auditing"):
         found = audit_ledger(ledger, head=head or None)
     _print(json, render.to_json(found), render.audit_sheets(found))
     raise typer.Exit(0 if found.passed else FAILED)
@@ -310,55 +310,65 @@ def audit_the_ledger(
 
 @attacks.command("idp")
 def attack_individual(
-    epsilon: Annotated[float, typer.Option(help="Over all queries together.", min=0.001)] = 0.01,
-    people: Annotated[int, typer.Option(help="How many have a secret bit.", min=2)] = 101,
-    seed: Annotated[int, typer.Option(help="Of the invented data and the noise.")] = 1,
-    plot: Annotated[Path | None, typer.Option(help="Where to draw it (needs Matplotlib).")] = None,
-    json: Json = False,
+    epsilon: Annotated[float, typer.Option(metavar="EPSILON", help="Over all queries together.", min=0.001)] = 0.01,
+    people: Annotated[int, typer.Option(metavar="N", help="How many have a secret bit.", min=2)] = 101,
+    seed: option.Seed = 1,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to draw it (needs Matplotlib).")] = None,
+    json: option.Json = False,
 ) -> None:
-    """Read a secret column off answers under model `individual`, then try the same on differential privacy.
+    """Read a secret column off answers under model `individual`.
 
-    Example: discretion attack idp --epsilon 0.01 --plot attack.png
+    Then try the same on differential privacy.
+
+    \b
+    Example:
+      discretion attack idp --epsilon 0.01 --plot attack.png
     """
-    with _working("Attacking"):
+    with working("Attacking"):
         found = attack_idp(epsilon=epsilon, people=people, seed=seed)
     if plot is not None:
         draw(found, plot)
-    _print(json, render.to_json([asdict(row) for row in found]), render.attack_sheets(found))
+    _print(json, render.to_json([asdict(row) for row in found]), attack_sheets(found))
 
 
 @app.command()
 def demo(
-    output: Annotated[Path, typer.Option(help="Where to write the clinic and the plot.")] = Path("demo-output"),
+    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write it.")] = Path("demo-output"),
 ) -> None:
-    """Invent a clinic, protect it, ask four questions, and draw how accurate the answers are.
+    """Invent a clinic, protect it and ask it four questions.
 
-    Example: discretion demo --output /tmp/clinic
+    It also draws how accurate the mechanisms are.
+
+    \b
+    Example:
+      discretion demo --output clinic
     """
-    demonstrate(output, Console())
+    demonstrate(output, terminal())
 
 
 @app.command()
 def reproduce(
-    ids: Annotated[list[str], typer.Argument(metavar="[ID]...", help="Which figures; all if left out.")] = [],  # noqa: B006
+    ids: Annotated[list[str], option.argument("ID", "Which figures; all if left out.")] = [],  # noqa: B006
     listed: Annotated[bool, typer.Option("--list", help="Only say which there are.")] = False,
-    runs: Annotated[int | None, typer.Option(help="How often each experiment is repeated.", min=2)] = None,
+    runs: Annotated[int | None, typer.Option(metavar="N", help="How often each is repeated.", min=2)] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few runs: all figures in some minutes.")] = False,
-    out: Annotated[Path, typer.Option(help="Where to write data, plots and verdicts.")] = Path("reproduced"),
-    seed: Annotated[int, typer.Option(help="Of the invented data and the noise.")] = 0,
-    data: Annotated[Path | None, typer.Option(help="A census extract or a user-item file.")] = None,
-    page: Annotated[Path | None, typer.Option(help="A Markdown page to fill with verdicts and plots.")] = None,
-    processes: Annotated[int, typer.Option(help="How many to compute at once.", min=1)] = 2,
-    json: Json = False,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="For data, plots and verdicts.")] = Path("reproduced"),
+    seed: option.Seed = 0,
+    data: Annotated[Path | None, typer.Option(metavar="FILE", help="A census extract or a user-item file.")] = None,
+    page: Annotated[Path | None, typer.Option(metavar="FILE", help="A Markdown page to fill with them.")] = None,
+    processes: Annotated[int, typer.Option(metavar="N", help="How many to compute at once.", min=1)] = 2,
+    json: option.Json = False,
 ) -> None:
-    """Compute the papers' figures and say, claim by claim, what reproduces.
+    """Compute the papers' figures and say what reproduces.
 
-    Example: discretion reproduce pdp-1a --runs 200 --out figures
+    \b
+    Example:
+      discretion reproduce pdp-1a --runs 200 --out figures
     """
     papers = import_module("discretion.papers.command")  # every experiment: too much to load for other commands
     jobs = papers.plan(ids, runs=runs, quick=quick, seed=seed, data=data)
     found = papers.catalogue(jobs) if listed else papers.run(jobs, out, page=page, processes=processes)
-    _print(json, render.to_json(found), render.figure_sheets(found))
+    _print(json, render.to_json(found), figure_sheets(found))
 
 
 @contextmanager
@@ -369,21 +379,11 @@ def _opened(ledger: str, *, create: bool = False, analyst: str = "") -> Iterator
         yield db
 
 
-@contextmanager
-def _working(text: str) -> Iterator[None]:
-    """A spinner with the time, for people who look at a terminal."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        progress.add_task(text, total=None)
-        yield
-
-
 def _print(json: bool, text: str, sheets: Sequence[Sheet]) -> None:
     if json:
         typer.echo(text)
     else:
-        render.show(sheets, Console())
+        show(sheets, terminal())
 
 
 def _user() -> str:

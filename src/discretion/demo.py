@@ -17,6 +17,7 @@ from discretion.connection import Connection, connect
 from discretion.errors import QueryRefused
 from discretion.noise import simulation
 from discretion.plot import draw_accuracy
+from discretion.render.terminal import show, working
 
 LEVELS = {"strict": 0.1, "medium": 0.5, "open": 1.0}
 REGIONS = ("North", "East", "South", "West")
@@ -97,11 +98,11 @@ def demonstrate(folder: Path, console: Console) -> None:
         for number, step in enumerate(QUESTIONS, 1):
             _ask(db, number, step, console)
         _chapter(console, "Why that mechanism?", f'discretion explain "{QUESTIONS[0].sql}"')
-        render.show(render.plan_sheets(db.explain(QUESTIONS[0].sql)), console)
+        show(render.plan_sheets(db.explain(QUESTIONS[0].sql)), console)
         _chapter(console, "Who has spent what?", "discretion balance")
-        render.show(render.balance_sheets(db.balance()), console)
+        show(render.balance_sheets(db.balance()), console)
         _chapter(console, "What does patient 17 get to see?", "discretion receipt 17")
-        render.show(render.receipt_sheets(db.receipt(17)), console)
+        show(render.receipt_sheets(db.receipt(17)), console)
     console.print(f"The clinic and its ledger are in {folder}. Try a question of your own:")
     console.print(f'  discretion query --ledger {ledger} "SELECT MAX(age) FROM patients"', style="bold", soft_wrap=True)
     console.print(_draw(folder), soft_wrap=True)
@@ -133,20 +134,20 @@ def _protect(db: Connection, folder: Path, console: Console) -> None:
         bounds={"cost": (0, 5_000)},
         keys={"department": DEPARTMENTS},
     )
-    render.show([*render.table_sheets(patients), *render.table_sheets(visits)], console)
+    show([*render.table_sheets(patients), *render.table_sheets(visits)], console)
 
 
 def _ask(db: Connection, number: int, step: Step, console: Console) -> None:
     _chapter(console, f"{number}. {step.why}", step.command)
     try:
-        render.show(render.release_sheets(db.sql(step.sql, **step.options)), console)
+        show(render.release_sheets(db.sql(step.sql, **step.options)), console)
     except QueryRefused as refusal:
         console.print(Text(f"Refused. {refusal}\n", style="red"))
 
 
 def _chapter(console: Console, title: str, command: str) -> None:
     console.rule(Text(title, style="bold"), align="left", style="dim")
-    console.print(Text(f"$ {command}\n", style="green"))
+    console.print(Text(f"$ {command}\n", style="green"), soft_wrap=True)  # to be copied, so never cut in two
 
 
 def _draw(folder: Path) -> str:
@@ -155,10 +156,7 @@ def _draw(folder: Path) -> str:
         return "There is no plot: it needs Matplotlib (pip install 'discretion[plots]')."
     path = folder / "accuracy.png"
     patients = parquet.read_table(folder / "patients.parquet")
-    draw_accuracy(
-        path,
-        smoker=patients["smoker"],
-        pressure=patients["systolic"].to_numpy(),
-        epsilon=np.array([LEVELS.get(chosen) or float(chosen) for chosen in patients["privacy"].to_pylist()]),
-    )
+    epsilon = np.array([LEVELS.get(chosen) or float(chosen) for chosen in patients["privacy"].to_pylist()])
+    with working("Measuring how accurate the mechanisms are"):
+        draw_accuracy(path, smoker=patients["smoker"], pressure=patients["systolic"].to_numpy(), epsilon=epsilon)
     return f"How accurate the mechanisms are: {path}"

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
+from unicodedata import east_asian_width
 
 import pyarrow as pa
 
@@ -53,15 +54,35 @@ class Listing:
 
     def __repr__(self) -> str:
         lines = [self.columns, *self.rows()]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
+        shape = list(zip(widths, self._numbers(), strict=True))
         return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+            "  ".join(_padded(cell, *how) for cell, how in zip(line, shape, strict=True)).rstrip() for line in lines
         )
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows())
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        right = [' style="text-align: right"' if number else "" for number in self._numbers()]
+
+        def row(kind: str, cells: tuple[str, ...]) -> str:
+            inside = (f"<{kind}{how}>{escape(cell)}</{kind}>" for cell, how in zip(cells, right, strict=True))
+            return f"<tr>{''.join(inside)}</tr>"
+
+        body = "".join(row("td", cells) for cells in self.rows())
+        return f"<table><thead>{row('th', self.columns)}</thead><tbody>{body}</tbody></table>"
+
+    def _numbers(self) -> list[bool]:
+        """Which columns hold numbers: they are aligned at the right."""
+        return [pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in self.table.schema.types]
+
+
+def _width(text: str) -> int:
+    """How many places a terminal gives it: signs of East Asian scripts take two."""
+    return sum(2 if east_asian_width(sign) in "WF" else 1 for sign in text)
+
+
+def _padded(cell: str, width: int, number: bool) -> str:
+    blanks = " " * (width - _width(cell))
+    return blanks + cell if number else cell + blanks
 
 
 def _text(value: Any) -> str:

@@ -1,27 +1,55 @@
 """Option: what is typed behind the options of a command becomes values, or wrong usage."""
 
-from collections.abc import Sequence
-from typing import Any
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from typing import Annotated, Any
 
 import typer
 
 
-def choices(level: Sequence[str], menu: str, default: str) -> dict[str, Any]:
+def choices(levels: Sequence[tuple[str, float]], menu: tuple[float, ...] | None, default: str) -> dict[str, Any]:
     """How preferences are read: named levels, a menu, a default."""
-    levels = {name: number(epsilon) for name, epsilon in pairs(level, "NAME=EPSILON").items()}
-    chosen = (default if default in levels else number(default)) if default else None
-    return {"levels": levels, "menu": tuple(map(number, menu.split(","))) if menu else (), "default": chosen}
+    named: Mapping[str, float] = dict(levels)
+    stated: str | float | None = default if default in named else None
+    if default and stated is None:
+        stated = _number(default, "a number or a level's name", "'--default'")
+    return {"levels": named, "menu": menu or (), "default": stated}
 
 
-def pairs(texts: Sequence[str], form: str) -> dict[str, str]:
-    """NAME=VALUE, any number of them."""
-    found = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        if not (name and value):
-            raise typer.BadParameter(f"expected {form}, got {text!r}.")
-        found[name] = value
-    return found
+def level(text: str) -> tuple[str, float]:
+    """NAME=EPSILON."""
+    return _pair(text, "NAME=EPSILON", number)
+
+
+def bounds(text: str) -> tuple[str, tuple[float, float]]:
+    """COLUMN=LOW:HIGH."""
+    return _pair(text, "COLUMN=LOW:HIGH", interval)
+
+
+def step(text: str) -> tuple[str, float]:
+    """COLUMN=STEP."""
+    return _pair(text, "COLUMN=STEP", number)
+
+
+def keys(text: str) -> tuple[str, list[str]]:
+    """COLUMN=A,B,...; a value with a comma goes in double quotes, as in a CSV file."""
+    return _pair(text, "COLUMN=A,B,...", lambda values: next(csv.reader([values])))
+
+
+def lookup(text: str) -> tuple[str, tuple[str, str]]:
+    """NAME=FILE:KEY; the last colon counts, a file's name may have one, too."""
+    return _pair(text, "NAME=FILE:KEY", _last_colon)
+
+
+def quota(text: str) -> tuple[str, float]:
+    """ANALYST=SHARE."""
+    return _pair(text, "ANALYST=SHARE", number)
+
+
+def menu(text: str) -> tuple[float, ...]:
+    """E,E,..."""
+    return tuple(map(number, text.split(",")))
 
 
 def interval(text: str) -> tuple[float, float]:
@@ -32,22 +60,107 @@ def interval(text: str) -> tuple[float, float]:
     return number(low), number(high)
 
 
-def last_colon(text: str) -> tuple[str, str]:
-    """What is before and behind the last colon: a file's name may have one, too."""
-    before, colon, behind = text.rpartition(":")
-    if not (colon and before and behind):
+def number(text: str) -> float:
+    """One number."""
+    return _number(text, "a number")
+
+
+def whole(text: str | int) -> int:
+    """One whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"expected a whole number, got {text!r}.") from None
+
+
+def assumption(text: str) -> Any:
+    """`independent`, or how far levels may differ."""
+    return text if text == "independent" else _number(text, "`independent` or a number from 0 to 1")
+
+
+def _pair(text: str, form: str, value: Callable[[str], Any]) -> tuple[str, Any]:
+    name, _, typed = text.partition("=")
+    if not (name and typed):
+        raise typer.BadParameter(f"expected {form}, got {text!r}.")
+    return name, value(typed)
+
+
+def _last_colon(text: str) -> tuple[str, str]:
+    before, _, behind = text.rpartition(":")
+    if not (before and behind):
         raise typer.BadParameter(f"expected FILE:KEY, got {text!r}.")
     return before, behind
 
 
-def number(text: str) -> float:
-    """One number."""
+def _number(text: str | float, expected: str, where: str | None = None) -> float:
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter(f"expected a number, got {text!r}.") from None
+        raise typer.BadParameter(f"expected {expected}, got {text!r}.", param_hint=where) from None
 
 
-def assumption(text: str) -> Any:
-    """Nothing, `independent`, or how far levels may differ."""
-    return text if text == "independent" else number(text) if text else None
+# What commands share ------------------------------------------------------------------------------------------------
+
+
+def argument(form: str, text: str) -> Any:
+    """An argument that help shows as `form`."""
+    return typer.Argument(metavar=form, help=text)
+
+
+def option(form: str, text: str, parser: Callable[[str], Any] | None = None, **how: Any) -> Any:
+    """An option whose value help shows as `form`; wrong usage names the option."""
+    return typer.Option(metavar=form, help=text, parser=parser, **how)
+
+
+def flag(name: str, text: str, **how: Any) -> Any:
+    """An option that is there or not."""
+    return typer.Option(name, help=text, **how)
+
+
+def _remember(context: typer.Context, value: bool) -> bool:
+    context.meta["json"] = value  # so that a refusal is printed in the same form
+    return value
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"discretion {version('discretion')}")
+        raise typer.Exit
+
+
+Version = Annotated[bool, flag("--version", "Say which version this is.", is_eager=True, callback=_tell_version)]
+Json = Annotated[bool, flag("--json", "Print JSON, for programs.", callback=_remember)]
+Ledger = Annotated[str, option("PLACE", "The ledger: a file or a PostgreSQL URL.", envvar="DISCRETION_LEDGER")]
+Register = Annotated[str, option("NAME", "Which register, where the ledger holds several.")]
+Person = Annotated[str, argument("PERSON", "The person, as the register names them.")]
+Seed = Annotated[int, option("N", "Of the invented data and the noise.", whole)]
+
+Sql = Annotated[str, argument("SQL", "One SELECT about one protected table.")]
+Share = Annotated[float, option("SHARE", "The most of each person's own allowance that this may use.", number)]
+Mechanism = Annotated[str, option("NAME", "One mechanism, instead of the best one.")]
+BELIEF = "Believe that preferences are unrelated to values, or that levels differ by at most B of the range."
+Assume = Annotated[Any, option("independent|B", f"{BELIEF} More accurate; wrong if it is not so.", assumption)]
+Expect = Annotated[Any, option("LOW:HIGH", "Where every level's mean is believed to lie.", interval)]
+Interval = Annotated[bool, flag("--with-interval", "Medians: a third of the share buys an interval.")]
+Partial = Annotated[bool, flag("--partial", "Let people with too little left pay what they have.")]
+Analyst = Annotated[str, option("NAME", "Who asks; written into the ledger.", envvar="DISCRETION_ANALYST")]
+
+Source = Annotated[str, argument("SOURCE", "A Parquet or CSV file, or a table in a DuckDB file: shop.duckdb#sales.")]
+Level = Annotated[list[Any], option("NAME=EPSILON", "A name for a preference. Repeatable.", level)]
+Menu = Annotated[Any, option("E,E,...", "Round every preference down to one of these.", menu)]
+Default = Annotated[str, option("EPSILON|NAME", "For people who stated none; else the strictest level offered.")]
+Bounds = Annotated[
+    list[Any], option("COLUMN=LOW:HIGH", "Values are clamped to it; for SUM, AVG, MEDIAN ... Repeatable.", bounds)
+]
+Grid = Annotated[list[Any], option("COLUMN=STEP", "Between candidate answers of a median. Repeatable.", step)]
+Keys = Annotated[list[Any], option("COLUMN=A,B,...", "Every value that GROUP BY shows. Repeatable.", keys)]
+Rows = Annotated[int, option("K", "The most rows of one person that count.", whole)]
+Required = Annotated[list[str], option("COLUMN", "Declared never NULL. Repeatable.")]
+Lookup = Annotated[list[Any], option("NAME=FILE:KEY", "Not protected, may be joined on KEY. Repeatable.", lookup)]
+LargestShare = Annotated[float, option("SHARE", "Policy: the most that one question may use.", number)]
+Quota = Annotated[
+    list[Any], option("ANALYST=SHARE", "Policy: over all questions of an analyst; * for others. Repeatable.", quota)
+]
+LargestDelta = Annotated[float, option("DELTA", "Policy: the most δ over all answers together.", number)]
+AllowFloat = Annotated[bool, flag("--allow-float", "Policy: allow mechanisms without an exact sampler.")]
+AllowIndividual = Annotated[bool, flag("--allow-individual", "Policy: allow model `individual`, which is not DP.")]

@@ -1,60 +1,26 @@
 """Plan, Release, balance, receipt and history as sheets for people, or as JSON for programs.
 
-The command line prints sheets with Rich; web pages can fill the same ones into HTML.
+The command line prints sheets with Rich (terminal.py); web pages can fill the same ones into HTML.
 """
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from math import isfinite
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from math import exp, isfinite
+from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
-from rich.table import Table as RichTable
-from rich.text import Text
-
-from discretion.attack import Reconstruction
 from discretion.audit import LedgerAudit
 from discretion.errors import DiscretionError
-from discretion.ledger import Receipt
+from discretion.ledger import Receipt, Use
 from discretion.listing import Listing
 from discretion.plan import Candidate, Choice, Plan
 from discretion.preference import MICRO
 from discretion.release import Error, Release
-from discretion.table import Table
+from discretion.render.terminal import Sheet
+from discretion.table import Policy, Table
 
+MOST_GROUPS = 10_000  # that GROUP BY can have
 MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
-SHORT = 20  # columns of texts up to this long are not wrapped
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sheet:
-    """One table of text, with a title above it and notes below."""
-
-    title: str
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-    notes: tuple[str, ...] = ()
-    numbers: frozenset[str] = frozenset()  # columns aligned at the right
-
-
-def show(sheets: Iterable[Sheet], console: Console) -> None:
-    """Print sheets one below the other."""
-    for sheet in sheets:
-        console.print(_rich(sheet))
-
-
-def _rich(sheet: Sheet) -> Group:
-    table = RichTable(box=SIMPLE_HEAD, header_style="bold cyan", pad_edge=False, show_edge=False)
-    for place, name in enumerate(sheet.columns):
-        short = all(len(row[place]) <= SHORT for row in sheet.rows)
-        justify: Literal["left", "right"] = "right" if name in sheet.numbers else "left"
-        table.add_column(Text(name), justify=justify, no_wrap=short, overflow="fold")
-    for row in sheet.rows:
-        table.add_row(*map(Text, row))
-    notes = [Text(note, style="dim") for note in sheet.notes]
-    return Group(Text(sheet.title, style="bold"), *([table] if sheet.columns else []), *notes, "")
 
 
 # Answers ------------------------------------------------------------------------------------------------------------
@@ -67,10 +33,29 @@ def release_sheets(release: Release, title: str = "Answer") -> list[Sheet]:
         title=title,
         columns=tuple(release.columns),
         rows=tuple(tuple(row.values()) for row in release.rows()),
-        notes=(*release.promise().split("\n"), *paid),
+        notes=(*_remarks(release), *release.promise().split("\n"), *paid),
         numbers=frozenset(release.errors),
     )
     return [sheet]
+
+
+def _remarks(release: Release) -> Iterator[str]:
+    """What a reader should know before believing a column: numbers that cannot be, intervals that say nothing."""
+    for name, errors in release.errors.items():
+        answers = [(value, e) for value, e in zip(release.columns[name], errors, strict=True) if _known(value)]
+        within = [(value, e, e.limits) for value, e in answers if e.limits is not None]
+        outside = [limits for value, e, limits in within if e.asked is None and not limits[0] <= value <= limits[1]]
+        if outside:
+            low, high = outside[0]
+            yield (
+                f"{name}: the truth lies from {low:,.12g} to {high:,.12g}; noise took an answer outside. It is "
+                "shown as drawn, because answers moved back inside would be wrong on average."
+            )
+        if within and all(e.interval(value) == limits for value, e, limits in within):
+            yield (
+                f"{name}: too much noise to say anything; the truth may be anywhere that is possible. Ask "
+                "with a larger share, for fewer columns or groups, or with an assumption you can defend."
+            )
 
 
 def release_json(release: Release) -> str:
@@ -176,6 +161,8 @@ def _charge_sheet(plan: Plan) -> Sheet:
 def balance_sheets(balance: Listing) -> list[Sheet]:
     """What each level has spent and has left; columns that say nothing are left out."""
     rows = list(balance)
+    if not rows:
+        return [Sheet(title="Balance", notes=("Nobody is enrolled yet: see `register` and `protect`.",))]
     columns = ["register", "people", "epsilon", "spent", "remaining"]
     columns += [extra for extra in ("delta", "individual_spent") if any(row.get(extra) for row in rows)]
     columns += ["in_source"] if not all(row.get("in_source", True) for row in rows) else []
@@ -192,19 +179,18 @@ def history_sheets(history: Listing) -> list[Sheet]:
     return [
         Sheet(
             title="History",
-            columns=("entry", "time", "kind", "most ε", *(["analyst"] if analysts else []), "what"),
+            columns=("entry", "time", "most ε", *(["analyst"] if analysts else []), "what"),
             rows=tuple(
                 (
-                    row["entry"],
+                    row["entry"].partition("-")[0],
                     _when(row["time"]),
-                    row["kind"],
                     "" if row["largest_epsilon"] is None else f"{row['largest_epsilon']:.6g}",
                     *([row["analyst"] or ""] if analysts else []),
                     _what(row),
                 )
                 for row in rows
             ),
-            numbers=frozenset({"most ε"}),
+            numbers=frozenset({"entry", "most ε"}),
         )
     ]
 
@@ -229,11 +215,24 @@ def receipt_sheets(receipt: Receipt) -> list[Sheet]:
     uses = [*receipt.releases, *receipt.individual]
     used = Sheet(
         title="Answers that could have used your data",
-        columns=("when", "ε", "question, and what its answer promised you"),
-        rows=tuple((_when(use.time), f"{use.epsilon:g}", f"{use.question}\n{use.promise}") for use in uses),
-        numbers=frozenset({"ε"}),
+        columns=("when", "ε", "odds", "question"),
+        rows=tuple((_when(use.time), f"{use.epsilon:g}", _factor(use, receipt), use.question) for use in uses),
+        notes=tuple(dict.fromkeys(map(_promise, uses))),
+        numbers=frozenset({"ε", "odds"}),
     )
     return [head, chosen, used]
+
+
+def _factor(use: Use, receipt: Receipt) -> str:
+    return f"× {exp(use.epsilon):.4g}" if use in receipt.releases else "no limit"
+
+
+def _promise(use: Use) -> str:
+    """What is promised in words that stand for all answers of its kind; caveats belong to one answer."""
+    secret, colon, factor = use.promise.partition(": whatever")
+    if not colon or not factor.endswith(f"(ε = {use.epsilon:g})."):
+        return f"{_when(use.time)}: {use.promise}"
+    return f"{use.table}: {secret}. It moved anybody's odds about you by at most the factor under `odds`."
 
 
 def audit_sheets(audit: LedgerAudit) -> list[Sheet]:
@@ -244,83 +243,56 @@ def audit_sheets(audit: LedgerAudit) -> list[Sheet]:
             title=f"Audit of {audit.place}: {verdict}",
             columns=("entry", "finding") if audit.findings else (),
             rows=tuple(("" if one.entry is None else str(one.entry), one.text) for one in audit.findings),
-            notes=(f"{audit.entries} entries; head {audit.head}", "Keep the head: the next audit can be given it."),
-        )
-    ]
-
-
-def attack_sheets(found: Sequence[Reconstruction]) -> list[Sheet]:
-    """How much of a secret column each attack recovered, and what guessing recovers."""
-    rows = tuple(
-        (
-            row.attack,
-            row.against,
-            "yes" if row.is_private else "no",
-            str(row.queries),
-            f"{row.recovered:.1%}",
-            f"{row.guessing:.1%}",
-            f"{row.ceiling:.1%}" if row.ceiling is not None and row.is_private else "",
-        )
-        for row in found
-    )
-    columns = ("attack", "against", "DP", "queries", "recovered", "guessing", "DP allows")
-    return [
-        Sheet(
-            title=f"A secret column, read off answers at a total ε of {found[0].epsilon:g}",
-            columns=columns,
-            rows=rows,
             notes=(
-                "Model `individual` adds noise only where one person could move the answer: that there is noise is the "
-                "secret.",
-                "Invented data, real mechanisms. This is why `individual` is off unless it is asked for twice.",
+                f"{audit.entries} {'entry' if audit.entries == 1 else 'entries'}; head {audit.head}",
+                "Keep the head elsewhere: given to the next audit, it shows an older copy put back.",
             ),
-            numbers=frozenset(columns[3:]),
         )
-    ]
-
-
-def figure_sheets(figures: Sequence[dict[str, Any]]) -> list[Sheet]:
-    """The papers' figures: what there is, or one sheet of verdicts each."""
-    if not any("claims" in figure for figure in figures):
-        rows = tuple((f["figure"], f["title"], f"{f['runs']:,}", f"{f['seconds']:,.0f} s") for f in figures)
-        return [
-            Sheet(
-                title="Figures", columns=("id", "title", "runs", "time"), rows=rows, numbers=frozenset({"time", "runs"})
-            )
-        ]
-    return [
-        Sheet(
-            title=f"{figure['figure']}: {figure['title']}",
-            columns=("verdict", "claim", "number"),
-            rows=tuple((row["verdict"], row["claim"], row["number"]) for row in figure["claims"]),
-            notes=(f"data: {figure['data']}", *(f"beyond the paper: {gain}" for gain in figure["beyond"])),
-        )
-        for figure in figures
     ]
 
 
 def table_sheets(table: Table) -> list[Sheet]:
     """What a declaration makes public, and what it protects."""
     rows = [(column, kind, _role(table, column), _use(table, column)) for column, kind in table.columns.items()]
-    k = table.rows_per_person
     protects = (
         "Protected: everybody's values. Public: who is in the table."
         if table.protects == "value"
         else "Protected: whether somebody is in the table at all, and everything about them in it."
     )
-    limit = (
-        f"At most {k} row{'s' if k > 1 else ''} of a person count{'' if k > 1 else 's'}; others are left out at random."
-    )
-    public = "Public: all of the above, and how many people chose which level of privacy."
-    title = f"Table {table.name!r}, paid for by register {table.register!r}"
+    k = table.rows_per_person
+    limit = "At most 1 row of a person counts" if k == 1 else f"At most {k:,} rows of a person count"
     return [
         Sheet(
-            title=title,
+            title=f"Table {table.name!r}, paid for by register {table.register!r}",
             columns=("column", "type", "declared", "may be used in"),
             rows=tuple(rows),
-            notes=(public, protects, limit),
+            notes=(
+                "Public: all of the above, and how many people chose which level of privacy.",
+                protects,
+                f"{limit}; others are left out at random.",
+                *(
+                    f"Lookup {name!r}, not protected: {', '.join(lookup.columns)}; joined on {lookup.key}."
+                    for name, lookup in table.lookups.items()
+                ),
+                *_policy(table.policy),
+            ),
         )
     ]
+
+
+def _policy(policy: Policy) -> Iterator[str]:
+    """What the steward allows beyond, or less than, what everybody gets."""
+    if policy.largest_share < 1:
+        yield f"One question may use at most {policy.largest_share:g} of an allowance."
+    if policy.quotas:
+        shares = ", ".join(f"{name} {share:g}" for name, share in policy.quotas.items())
+        yield f"Over all questions of an analyst, at most: {shares}."
+    if policy.largest_delta:
+        yield f"All answers together may add a δ of at most {policy.largest_delta:g}."
+    if policy.float_arithmetic:
+        yield "Allowed: mechanisms without an exact sampler."
+    if policy.individual:
+        yield "Allowed: model `individual`, which is NOT differential privacy."
 
 
 def to_json(content: Any) -> str:
@@ -336,6 +308,8 @@ def to_json(content: Any) -> str:
 
 def _what(entry: dict[str, Any]) -> str:
     text = entry["text"] or entry["table"] or ""
+    if entry["kind"] != "charge":
+        return f"{entry['kind']}: {text}" if text else entry["kind"]
     return f"{text} (no answer was delivered)" if entry["answered"] is False else text
 
 
@@ -346,16 +320,19 @@ def _role(table: Table, column: str) -> str:
         return "their preference"
     if column in table.bounds:
         low, high = table.bounds[column]
-        return f"{low:g} to {high:g}"
+        return f"{low:,.12g} to {high:,.12g}"
     return ", ".join(map(str, table.keys[column])) if column in table.keys else ""
 
 
 def _use(table: Table, column: str) -> str:
     if column in (table.person, table.epsilon):
         return "COUNT(DISTINCT ...)" if column == table.person else ""
+    kind, (low, high) = table.columns[column].upper(), table.bounds.get(column, (0.0, float(MOST_GROUPS)))
+    few = "INT" in kind and high - low < MOST_GROUPS
+    grouped = column in table.keys or kind == "BOOLEAN" or few
     uses = ["WHERE"]
-    uses += ["GROUP BY"] if column in table.keys else []
-    uses += ["SUM, AVG, MEDIAN, ..."] if column in table.bounds else []
+    uses += ["GROUP BY"] if grouped else ["GROUP BY month, ..."] if kind.startswith(("DATE", "TIMESTAMP")) else []
+    uses += ["SUM, AVG, ..."] if column in table.bounds else []
     return ", ".join(uses)
 
 
