@@ -198,6 +198,42 @@ def test_without_assumptions_the_interval_covers_related_preferences_too(propose
     assert covered >= 36
 
 
+@pytest.mark.parametrize("propose", [propose, propose_threshold, propose_sample])
+@pytest.mark.parametrize("rank", ["0", "1/1000", "1/100", "99/100", "1"])
+def test_near_the_ends_few_people_with_most_of_the_influence_are_a_small_sample(propose, rank):
+    """50 of 5,000 people count: the outermost of them has a fiftieth of the others beyond it, on average.
+
+    The promise is 95%; a true 95% falls below 85 of 100 with probability 1e-4, and the seed is fixed.
+    """
+    rng, aggregate = noise.simulation(17), quantile_of(rank, upper=1_999, complete=True)
+    specification, cohort = Specification.assign([100.0] * 50 + [0.001] * 4_950)
+    mechanism, covered, squares = propose(aggregate, specification, INDEPENDENT), 0, []
+    for _ in range(100):
+        values, mine = rng.integers(0, 2_000, 5_000), rng.permutation(cohort)
+        keep = np.ones(5_000, dtype=bool)
+        if mechanism.measure.inclusion is not None:
+            keep = noise.keep(noise.coins(5_000, rng), mechanism.measure.inclusion, mine)
+        histogram = np.zeros((1, 2, 2_000), dtype=np.int64)
+        np.add.at(histogram, (0, mine[keep], values[keep]), 1)
+        answer = mechanism.release(Statistics(counts=histogram.sum(axis=2), histogram=histogram), rng)[0]
+        off = max(np.mean(values < answer) - Fraction(rank), Fraction(rank) - np.mean(values <= answer), 0)
+        covered += off <= mechanism.error.half_width()
+        squares.append(off**2)
+    assert covered >= 85
+    assert np.sqrt(np.mean(squares)) <= 1.1 * mechanism.error.total
+
+
+@pytest.mark.parametrize("rank", ["1/100", "1/10", "1/2"])
+@pytest.mark.parametrize("belief", [INDEPENDENT, Belief(assume=0.05), Belief()], ids=str)
+def test_no_other_cap_is_much_better(rank, belief):
+    for strict in (1_000, 10_000, 100_000):
+        specification = Specification.of([(strict, 4_000), (3 * strict, 900), (100 * MICRO, 100)])
+        aggregate = quantile_of(rank, upper=999, complete=True)
+        caps = np.geomspace(strict / MICRO, 100, 60)
+        best = min(propose(aggregate, specification, belief, cap=cap).error.total for cap in caps)
+        assert propose(aggregate, specification, belief).error.total <= 1.05 * best
+
+
 def test_in_groups_the_error_says_for_how_many_rows_it_holds_even_if_everybody_has_one():
     """Who is in which group is secret, so how many are is."""
     one, many = (

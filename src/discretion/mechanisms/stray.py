@@ -5,6 +5,7 @@ With P(r) ∝ exp(−d(r)/s) over m candidates, one of which has d = 0, P(d ≥ 
 exponential noise of scale s, whose 1 − δ quantile is that of Laplace noise with standard deviation √2·s.
 """
 
+from fractions import Fraction
 from math import hypot, log, sqrt
 from typing import NamedTuple
 
@@ -84,6 +85,19 @@ def scatter(specification: Specification, weights: Floats | Integers) -> float:
     return max(float(heads @ weights**2) / float(heads @ weights) ** 2 - 1 / float(heads.sum()), 0.0)
 
 
+def share_variance(rank: Fraction | None, away: float, scattered: float) -> float:
+    """Mean square of how far a share of people is from the same share of weight, which lies `away` from the rank.
+
+    For a share p it is p(1 − p)·`scattered`. Near an end that says too little: nobody of the 1/`scattered` people that
+    the weights amount to need lie there, and what lies beyond their outermost is exponential, with the mean square
+    2·`scattered`². Of a mode, two shares and any p: at most `scattered`.
+    """
+    if rank is None:
+        return scattered
+    p = min(float(min(rank, 1 - rank)) + away, 0.5)
+    return p * (1 - p) * scattered + 2 * (1 - 2 * p) ** 2 * scattered**2
+
+
 def coin_scatter(specification: Specification, rates: Floats) -> float:
     """Variance that sampling people adds to a share, at most, over the largest squared deviation."""
     heads = specification.heads
@@ -105,12 +119,13 @@ def rank_error(
     2βτ. In a rank answer "asked" is the rank itself; in a mode, 0: how far the answer is from the most frequent.
     """
     q = float(aggregate.rank) if aggregate.rank is not None else None
-    spread, largest = (q * (1 - q), max(q, 1 - q)) if q is not None else (1.0, 1.0)
+    largest = max(q, 1 - q) if q is not None else 1.0
+    usual = stray.pull if q in (0, 1) else stray.drift  # of a minimum or maximum every error is on one side
     believed = 1.0 if belief.beta is None else belief.beta
     moved = believed * tilt(specification, weights) * (1 if q is not None else 2)
-    random = 0.0 if belief.beta is None else spread * scatter(specification, weights) * aggregate.groups
+    scattered = 0.0 if belief.beta is None else scatter(specification, weights) * aggregate.groups
+    random = share_variance(aggregate.rank, usual, scattered)
     drawn = sqrt(random + largest**2 * coins * aggregate.groups)
-    usual = stray.pull if q in (0, 1) else stray.drift  # of a minimum or maximum every error is on one side
     return Error(
         bias=min(moved + usual, largest),
         noise=min(hypot(drawn, stray.noise), largest),

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, log
+from math import ceil, hypot, log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,9 +11,10 @@ from discretion import noise
 from discretion.errors import Unsuitable
 from discretion.guarantee import Guarantee
 from discretion.mechanisms.belief import Belief
+from discretion.mechanisms.level import TRIED, best_level
 from discretion.mechanisms.linear import capped
 from discretion.mechanisms.rank import default_rule, histograms
-from discretion.mechanisms.stray import Stray, by_weight, candidates, check, rank_error, scatter, tilt
+from discretion.mechanisms.stray import Stray, by_weight, candidates, check, rank_error, scatter, share_variance, tilt
 from discretion.mechanisms.weighted import saturation
 from discretion.noise import Floats, Rng, Rule
 from discretion.preference import LARGEST, MICRO, Integers, Specification
@@ -146,25 +148,33 @@ def _weight(aggregate: Aggregate, specification: Specification, influence: Integ
     return float(specification.heads @ influence) * aggregate.rows_per_person / aggregate.groups
 
 
+class _Tried(NamedTuple):
+    cap: int
+    error: Error
+
+
 def _cap(aggregate: Aggregate, specification: Specification, belief: Belief) -> int:
-    """κ: the saturation point where preferences are unrelated to values, else the best level (or that point).
+    """κ: the saturation point for medians and modes whose preferences are unrelated to values, else the best found.
 
     The pull of many candidates is left out: it shrinks with 1/W as the noise does, and only bad data attains it.
     """
-    variance = max(float(aggregate.rank * (1 - aggregate.rank)), 1e-9) if aggregate.rank is not None else 1.0
-    noise_at_one = 2 * float(spread(aggregate)) ** 2 * aggregate.groups / aggregate.rows_per_person**2
+    rank, scale = aggregate.rank, float(spread(aggregate))
+    variance = max(float(rank * (1 - rank)), 1e-9) if rank is not None else 1.0
+    noise_at_one = 2 * scale**2 * aggregate.groups / aggregate.rows_per_person**2
     saturated = saturation(specification, noise_at_one / variance)
-    if belief.beta == 0:
+    if belief.beta == 0 and rank in (None, Fraction(1, 2)):
         return saturated
     believed = 1.0 if belief.beta is None else belief.beta
 
-    def loss(cap: int) -> float:
+    def at(cap: int) -> _Tried:
         influence = capped(specification, cap)
-        drawn = by_weight(aggregate, specification, influence, float(spread(aggregate))).noise
-        biased = believed * tilt(specification, influence) + _margin(aggregate) / _weight(
-            aggregate, specification, influence
-        )
-        random = 0.0 if belief.beta is None else variance * scatter(specification, influence) * aggregate.groups
-        return biased**2 + drawn**2 + random
+        drawn = by_weight(aggregate, specification, influence, scale).noise  # refuses if nobody is left
+        aimed = _margin(aggregate) / _weight(aggregate, specification, influence)
+        scattered = 0.0 if belief.beta is None else scatter(specification, influence) * aggregate.groups
+        random = share_variance(rank, aimed, scattered)
+        biased = believed * tilt(specification, influence) + aimed
+        return _Tried(cap, Error(bias=biased, noise=hypot(drawn, sqrt(random))))
 
-    return min([*(level for level in specification.epsilons if level > 0), saturated], key=loss)
+    between = np.geomspace(specification.strictest, specification.epsilons[-1], TRIED**2).astype(np.int64)
+    among = sorted({*specification.epsilons, saturated, *between.tolist()})
+    return best_level("best", specification, at, among=among).cap
