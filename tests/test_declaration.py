@@ -1,11 +1,22 @@
 """A declaration is checked against the schema, and everything wrong is told at once."""
 
+from datetime import date
+
 import pytest
 
 from discretion.declaration import declare
 from discretion.errors import InvalidDeclaration
+from discretion.table import Table
 
-COLUMNS = {"id": "BIGINT", "age": "INTEGER", "region": "VARCHAR", "code": "BIGINT", "ill": "BOOLEAN", "eps": "DOUBLE"}
+COLUMNS = {
+    "id": "BIGINT",
+    "age": "INTEGER",
+    "region": "VARCHAR",
+    "code": "BIGINT",
+    "ill": "BOOLEAN",
+    "born": "DATE",
+    "eps": "DOUBLE",
+}
 
 
 def declared(**said):
@@ -43,6 +54,11 @@ def test_an_unknown_register_is_named_with_those_there_are():
 def test_keys_written_as_text_become_values_of_their_column():
     table = declared(epsilon="eps", keys={"code": ["1", "2"], "ill": ["true", "false"], "region": ["1"]})
     assert {"code": (1, 2), "ill": (True, False), "region": ("1",)} == table.keys
+
+
+def test_dates_are_keys_that_survive_the_ledger():
+    table = declared(epsilon="eps", keys={"born": [date(2024, 1, 31), None]})
+    assert {"born": ("2024-01-31", None)} == Table.from_json(table.to_json()).keys
 
 
 @pytest.mark.parametrize(("column", "key"), [("code", "one"), ("ill", "perhaps")])

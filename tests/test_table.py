@@ -35,6 +35,7 @@ def test_a_declaration_survives_the_ledger():
         ({"keys": {"region": ()}}, "one or more"),
         ({"keys": {"region": ("N", "N")}}, "different"),
         ({"rows_per_person": 0}, "at least 1"),
+        ({"rows_per_person": 1.5}, "whole"),
     ],
 )
 def test_a_wrong_declaration_says_what_to_mend(wrong, says):

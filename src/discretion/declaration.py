@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence, Set
+from datetime import date
 from typing import Any
 
 from discretion.errors import InvalidDeclaration
@@ -79,7 +80,9 @@ def _unfit(columns: Mapping[str, str], named: Set[str], bounds: Mapping[str, Any
 
 
 def _typed(value: Any, kind: str) -> Any:
-    """A key as the column holds it: the command line has only text."""
+    """A key as the column holds it: the command line has only text, and dates are kept as text."""
+    if isinstance(value, date):
+        return value.isoformat()
     if not isinstance(value, str) or kind.upper() in ("VARCHAR", "TEXT"):
         return value
     try:

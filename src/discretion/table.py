@@ -69,8 +69,10 @@ class Table:
                 f"Table {self.name!r} has no column {', '.join(map(repr, unknown))}; "
                 f"it has {', '.join(map(repr, self.columns))}."
             )
-        if self.rows_per_person < 1:
-            raise InvalidDeclaration(f"rows_per_person must be at least 1, got {self.rows_per_person!r}.")
+        if not isinstance(self.rows_per_person, int) or self.rows_per_person < 1:
+            raise InvalidDeclaration(
+                f"rows_per_person must be a whole number, at least 1, got {self.rows_per_person!r}."
+            )
         for column, (low, high) in self.bounds.items():
             if not (isfinite(low) and isfinite(high) and low < high):
                 raise InvalidDeclaration(f"Bounds of {column!r} must be finite and ascend, got {low!r} to {high!r}.")
