@@ -79,3 +79,10 @@ def test_a_group_too_small_for_anything_is_refused():
 def test_bad_cuts_are_refused(options):
     with pytest.raises(InvalidDeclaration, match="cuts must be"):
         partition(BUDGET, HEADS, **options)
+
+
+@pytest.mark.parametrize("method", ["threshold", "sample"])
+def test_a_mean_below_a_millionth_is_a_millionth(method):
+    """Rounded down to 0 it would ask everybody, those who chose 0 too."""
+    (run,) = plan(np.array([0, 2]), np.array([9, 1]), method, threshold="mean")
+    assert (1, (0, 1), (0, ALWAYS)) == (run.micro_epsilon, run.charge, run.inclusion)

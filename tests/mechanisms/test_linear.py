@@ -225,3 +225,20 @@ def test_a_level_that_nobody_has_any_more_is_no_threshold(kind, belief):
     assert 300_000 == mechanism.guarantee.losses[300_000].micro_epsilon
     with pytest.raises(Unsuitable, match="nobody"):
         MECHANISMS["threshold"](aggregate, specification, belief, threshold="max")
+
+
+@pytest.mark.parametrize("belief", BELIEFS, ids=["nothing", "independent", "partly"])
+@pytest.mark.parametrize("people", [(5, 0), (0, 0)])
+@pytest.mark.parametrize("shape", [{"kind": "count"}, {"kind": "mean"}, {"kind": "mean", "complete": True}])
+@pytest.mark.parametrize("name", ["weighted", "minimum", "threshold", "stretch", "sample", "partition"])
+def test_a_register_in_which_nobody_can_pay_any_more_is_refused(name, shape, people, belief):
+    """Only people who chose 0 are left, or nobody: a reason, not a division by 0."""
+    specification = Specification(epsilons=(0, MICRO), people=people)
+    with pytest.raises(Unsuitable):
+        MECHANISMS[name](Aggregate(protects="value", **shape), specification, belief)
+
+
+def test_a_level_that_nobody_has_is_no_warning_where_values_cannot_vary():
+    specification = Specification(epsilons=(0, 1, MICRO), people=(0, 0, 3))
+    aggregate = Aggregate(kind="sum", protects="value", lower=5, upper=5, complete=True)
+    assert 0 == MECHANISMS["weighted"](aggregate, specification, Belief(assume="independent")).error.total

@@ -66,6 +66,21 @@ def test_the_golden_losses_and_alphas_hold(golden):
         assert alpha > case["alpha_sum_lower_bound"]
 
 
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 1.0])
+@pytest.mark.parametrize("gamma", [1.5, 2.0, 3.0])
+def test_a_small_epsilon_loses_no_digits(gamma, epsilon):
+    """Against the density itself: cosh ε − cosh β, computed as it stands, would overspend ε = 1e-6 by 1e-4 of it."""
+    alpha = largest_alpha(gamma, epsilon / 2.5, epsilon)
+    z, worst = np.append(0.0, np.geomspace(1e-9, 1e9, 200_001)), 0.0
+    for log_ratio in epsilon / 2.5 * np.array([-1.0, 0.0, 1.0]):
+        shifted = exp(log_ratio) * (z + alpha * min(1.0, exp(-log_ratio)))
+        # ln(1 + y^γ) − ln(1 + z^γ), without the cancellation of two large logarithms
+        change = np.log1p((shifted**gamma - z**gamma) / (1 + z**gamma))
+        worst = max(worst, float((change - log_ratio).max()))
+    assert 0.99 * epsilon < worst <= epsilon * (1 + 1e-6)
+    assert epsilon == pytest.approx(exact_loss(gamma, alpha, epsilon / 2.5), rel=1e-6)
+
+
 def test_the_closed_form_and_the_search_agree():
     """At γ next to 2 the search must give what the closed form gives at 2."""
     for alpha, beta in product((0.1, 0.7, 1.5), (0.05, 0.5, 1.0)):

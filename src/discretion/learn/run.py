@@ -172,7 +172,7 @@ def _threshold(budget: Integers, heads: Integers, chosen: float | str, utility: 
     if chosen == "max":
         return int(budget.max())
     if chosen == "mean":
-        return int(budget @ heads // heads.sum())
+        return max(1, int(budget @ heads // heads.sum()))
     if chosen == "best":
         if utility is None:
             raise InvalidDeclaration('threshold="best" needs utility=, a function of (people, epsilon).')

@@ -6,7 +6,7 @@ from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
-from discretion.errors import InvalidDeclaration
+from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.preference import Specification, allowance
 from discretion.release import Error
 
@@ -22,6 +22,12 @@ class Tuned(Protocol):
 
 L = TypeVar("L", bound=Tuned)
 TRIED = 12  # levels in a round of the search
+
+
+def refuse_nobody(specification: Specification) -> None:
+    """Refuse a register in which nobody (any more) has anything to spend: there is nothing to tune to."""
+    if not int(specification.heads @ specification.micro):
+        raise Unsuitable("It would leave nobody to answer about.")
 
 
 def best_level(level: Level, specification: Specification, at: Callable[[int], L], among: Sequence[int] = ()) -> L:

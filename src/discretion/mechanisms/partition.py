@@ -14,6 +14,7 @@ from discretion.guarantee import Guarantee
 from discretion.mechanisms.accuracy import believed, laplace_variance, total_error
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.cuts import precision_cuts, privacy_cuts
+from discretion.mechanisms.level import refuse_nobody
 from discretion.mechanisms.linear import is_affine, parts, refuse_scale, tally
 from discretion.noise import Floats, Rng
 from discretion.preference import MICRO, Integers, Specification
@@ -103,6 +104,7 @@ def propose(
         raise InvalidDeclaration('cuts must be "precision" or "privacy", ensemble "homogeneous" or "stratified".')
     if rounds < 1 or (groups is not None and not 1 <= groups <= specification.size):
         raise InvalidDeclaration("rounds must be at least 1, and groups from 1 to the number of people.")
+    refuse_nobody(specification)
     refuse_scale(aggregate, specification.strictest)
     (part,) = parts(aggregate)
     variance = believed(aggregate, belief).variance / max(float(part.scale) ** 2, 1e-12)

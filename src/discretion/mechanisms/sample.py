@@ -12,7 +12,7 @@ from discretion.guarantee import Guarantee
 from discretion.mechanisms import rank
 from discretion.mechanisms.accuracy import believed, laplace_variance, over, ratio_errors, total_error
 from discretion.mechanisms.belief import Belief
-from discretion.mechanisms.level import Level, best_level
+from discretion.mechanisms.level import Level, best_level, refuse_nobody
 from discretion.mechanisms.linear import Linear, is_affine, parts
 from discretion.mechanisms.rank import Rank
 from discretion.noise import Floats
@@ -64,6 +64,7 @@ def propose(
 ) -> Sample | Rank:
     if aggregate.kind in ("quantile", "mode"):
         return rank.propose_sample(aggregate, specification, belief, threshold=threshold)
+    refuse_nobody(specification)
     inner = replace(aggregate, complete=False)
     rescale = belief.beta is not None if rescaled is None else rescaled
     return best_level(threshold, specification, lambda t: _tuned(inner, specification, belief, t, rescale))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import acosh, cosh, exp, expm1, inf, sinh, sqrt
+from math import asinh, exp, expm1, inf, sinh, sqrt
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -108,8 +108,9 @@ def exact_loss(gamma: float, alpha: float, beta: float) -> float:
     is γ y^γ/(1 + y^γ) − 1, times (1 − α/y) where l > 0, and both factors ascend. So l is −β, 0 or β; what is left is
     a search for z. For γ = 2 it is the hyperbolic distance of (location, scale): a closed form.
     """
-    if gamma == 2:
-        return acosh(max(1 + alpha**2 / 2, cosh(beta) + alpha**2 * exp(-beta) / 2))
+    if gamma == 2:  # acosh(1 + 2x²) = 2 asinh(x), which keeps the digits of a small ε
+        slid, stretched = (alpha / 2) ** 2, sinh(beta / 2) ** 2 + exp(-beta) * (alpha / 2) ** 2
+        return 2 * asinh(sqrt(max(slid, stretched)))
     return max(_largest(gamma, alpha, log_ratio) for log_ratio in (-beta, 0.0, beta))
 
 
@@ -132,7 +133,8 @@ def _largest(gamma: float, alpha: float, log_ratio: float) -> float:
 def largest_alpha(gamma: float, beta: float, epsilon: float) -> float:
     """α with `exact_loss` = ε, from below: G ascends in α."""
     if gamma == 2:
-        return min(2 * sinh(epsilon / 2), sqrt(2 * exp(beta) * (cosh(epsilon) - cosh(beta)))) * (1 - 1e-12)
+        between = 2 * sinh((epsilon + beta) / 2) * sinh((epsilon - beta) / 2)  # cosh ε − cosh β, to the last digit
+        return min(2 * sinh(epsilon / 2), sqrt(2 * exp(beta) * between)) * (1 - 1e-12)
     low, high = 0.0, expm1(epsilon) ** (1 / gamma)  # G ≥ ln(1 + α^γ): l = 0, z = 0
     for _ in range(60):
         middle = (low + high) / 2

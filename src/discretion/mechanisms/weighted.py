@@ -8,7 +8,7 @@ import numpy as np
 from discretion.errors import Unsuitable
 from discretion.mechanisms.accuracy import believed, centre, tuned
 from discretion.mechanisms.belief import Belief
-from discretion.mechanisms.level import best_level
+from discretion.mechanisms.level import best_level, refuse_nobody
 from discretion.mechanisms.linear import Linear, capped, is_affine, parts
 from discretion.noise import Floats
 from discretion.preference import LARGEST, MICRO, Specification
@@ -34,7 +34,7 @@ class Weighted(Linear):
 def propose(
     aggregate: Aggregate, specification: Specification, belief: Belief, *, cap: float | None = None
 ) -> Weighted:
-    specification.strictest  # noqa: B018  refuses when nobody has anything to spend
+    refuse_nobody(specification)
     if cap is not None and not cap > 0:
         raise Unsuitable(f"cap must be above 0, got {cap!r}.")
     forms = [_rescaled] if not is_affine(aggregate) else [_shrunk] if belief.beta is None else [_shrunk, _rescaled]
@@ -100,7 +100,7 @@ def saturation(specification: Specification, ratio: float) -> int:
     """
     levels, heads = specification.micro / MICRO, specification.heads
     owned, squared = np.cumsum(heads * levels), np.cumsum(heads * levels**2)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # levels that nobody has
         kappa = (ratio + squared) / owned
     reached = np.flatnonzero(kappa[:-1] <= levels[1:])
     return _nearest_micro(float(kappa[reached[0]]) if reached.size else float(levels[-1]))
