@@ -245,3 +245,13 @@ def test_the_demo_tells_the_whole_story_twice(folder):
 def test_the_demo_says_so_where_plots_cannot_be_drawn(folder, monkeypatch):
     monkeypatch.setattr("discretion.demo.find_spec", lambda name: None)
     assert "needs Matplotlib" in run("demo --output clinic").output
+
+
+def test_a_place_that_cannot_be_written_is_wrong_usage_without_a_traceback(folder):
+    (folder / "taken").write_text("a file, not a folder")
+    for command in ("demo --output taken", "attack idp --people 2 --plot nowhere/attack.png"):
+        outcome = run(command)
+        assert (2, True) == (outcome.exit_code, "Cannot use" in outcome.stderr), outcome.output
+    outcome = run("attack idp --people 2 --plot attack.xyz --json")
+    assert 2 == outcome.exit_code
+    assert "png" in json.loads(outcome.stdout)["message"]

@@ -8,12 +8,14 @@ put so that whether there is noise is the secret: the nominal ε hardly matters.
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib.util import find_spec
 from math import exp
 from pathlib import Path
 
 import numpy as np
 
 from discretion import noise
+from discretion.errors import InvalidDeclaration
 from discretion.mechanisms import Belief, smooth
 from discretion.mechanisms.local import release_individual
 from discretion.mechanisms.rank import propose_exponential
@@ -148,6 +150,8 @@ AGAINST: dict[str, Ask] = {
 
 def draw(found: list[Reconstruction], path: Path) -> None:
     """Bars of what was recovered, `individual` against differential privacy (needs Matplotlib)."""
+    if find_spec("matplotlib") is None:
+        raise InvalidDeclaration("A plot needs Matplotlib: pip install 'discretion[plots]'.")
     from matplotlib import pyplot  # an extra: only this picture needs it
 
     figure, axes = pyplot.subplots(figsize=(8, 0.4 * len(found) + 1.2), layout="constrained")
@@ -159,8 +163,12 @@ def draw(found: list[Reconstruction], path: Path) -> None:
     axes.set_xlim(0, 100)
     axes.set_xlabel(f"secrets recovered, %, at a total ε of {found[0].epsilon:g}")
     axes.legend(loc="lower right")
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    try:
+        figure.savefig(path, dpi=150)
+    except ValueError as unknown:  # a format it cannot write; it lists those it can
+        raise InvalidDeclaration(f"Cannot draw {path.name!r}. {unknown}") from None
+    finally:
+        pyplot.close(figure)
 
 
 def _shaped(values: Integers, place: int, top: int, micro_epsilon: int) -> tuple[Aggregate, Specification, Statistics]:

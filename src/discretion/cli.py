@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from getpass import getuser
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,12 +10,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from discretion import option, render
+from discretion import errors, option, render
 from discretion.attack import attack_idp, draw
 from discretion.audit import audit_ledger
 from discretion.connection import Connection, connect
 from discretion.demo import demonstrate
-from discretion.errors import BudgetExhausted, DiscretionError, EngineFailed, LedgerCorrupt, LedgerFailed
+from discretion.errors import DiscretionError, InvalidDeclaration
 from discretion.render.research import attack_sheets, figure_sheets
 from discretion.render.terminal import Sheet, show, terminal, working
 from discretion.table import Policy
@@ -31,19 +30,23 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except DiscretionError as refusal:
-            if ctx.meta.get("json"):
-                typer.echo(render.to_json(refusal))
-            else:
-                typer.secho(f"{type(refusal).__name__}: ", err=True, nl=False, fg="red", bold=True)
-                typer.echo(refusal, err=True)
-            raise typer.Exit(_exit_code(refusal)) from None
+        except (PermissionError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError) as failure:
+            refusal: DiscretionError = InvalidDeclaration(f"Cannot use {failure.filename!r}: {failure.strerror}.")
+        except DiscretionError as told:
+            refusal = told
+        if ctx.meta.get("json"):
+            typer.echo(render.to_json(refusal))
+        else:
+            typer.secho(f"{type(refusal).__name__}: ", err=True, nl=False, fg="red", bold=True)
+            typer.echo(refusal, err=True)
+        raise typer.Exit(_exit_code(refusal))
 
 
 def _exit_code(refusal: DiscretionError) -> int:
-    if isinstance(refusal, BudgetExhausted):
+    if isinstance(refusal, errors.BudgetExhausted):
         return EXHAUSTED
-    return FAILED if isinstance(refusal, EngineFailed | LedgerFailed | LedgerCorrupt) else REFUSED
+    failures = errors.EngineFailed | errors.LedgerFailed | errors.LedgerCorrupt
+    return FAILED if isinstance(refusal, failures) else REFUSED
 
 
 app = typer.Typer(
@@ -190,7 +193,7 @@ def query(
       discretion query --share 0.2 \\
           "SELECT region, AVG(age) FROM patients GROUP BY region"
     """
-    with _opened(ledger, analyst=analyst or _user()) as db, working("Answering"):
+    with _opened(ledger, analyst=analyst or option.user()) as db, working("Answering"):
         release = db.sql(
             sql, share=share, mechanism=mechanism, assume=assume, expect=expect, with_interval=interval, partial=partial
         )
@@ -373,9 +376,10 @@ def reproduce(
 
 @contextmanager
 def _opened(ledger: str, *, create: bool = False, analyst: str = "") -> Iterator[Connection]:
-    if create and "://" not in ledger and not Path(ledger).exists():
-        typer.echo(f"New ledger {ledger}.", err=True)
+    new = create and "://" not in ledger and not Path(ledger).exists()
     with connect(ledger, create=create, analyst=analyst) as db:
+        if new:
+            typer.echo(f"New ledger {ledger}.", err=True)
         yield db
 
 
@@ -384,13 +388,6 @@ def _print(json: bool, text: str, sheets: Sequence[Sheet]) -> None:
         typer.echo(text)
     else:
         show(sheets, terminal())
-
-
-def _user() -> str:
-    try:
-        return getuser()
-    except (KeyError, OSError):  # a process without a user name
-        return ""
 
 
 def main() -> None:

@@ -146,7 +146,7 @@ def _ask(db: Connection, number: int, step: Step, console: Console) -> None:
 
 
 def _chapter(console: Console, title: str, command: str) -> None:
-    console.rule(Text(title, style="bold"), align="left", style="dim")
+    console.print(Text(f"# {title}", style="bold"), soft_wrap=True)
     console.print(Text(f"$ {command}\n", style="green"), soft_wrap=True)  # to be copied, so never cut in two
 
 

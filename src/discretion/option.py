@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
+from getpass import getuser
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -78,6 +79,14 @@ def assumption(text: str) -> Any:
     return text if text == "independent" else _number(text, "`independent` or a number from 0 to 1")
 
 
+def user() -> str:
+    """Who asks, if it is not said."""
+    try:
+        return getuser()
+    except (KeyError, OSError):  # a process without a user name
+        return ""
+
+
 def _pair(text: str, form: str, value: Callable[[str], Any]) -> tuple[str, Any]:
     name, _, typed = text.partition("=")
     if not (name and typed):
@@ -143,7 +152,9 @@ Assume = Annotated[Any, option("independent|B", f"{BELIEF} More accurate; wrong 
 Expect = Annotated[Any, option("LOW:HIGH", "Where every level's mean is believed to lie.", interval)]
 Interval = Annotated[bool, flag("--with-interval", "Medians: a third of the share buys an interval.")]
 Partial = Annotated[bool, flag("--partial", "Let people with too little left pay what they have.")]
-Analyst = Annotated[str, option("NAME", "Who asks; written into the ledger.", envvar="DISCRETION_ANALYST")]
+Analyst = Annotated[
+    str, option("NAME", "Who asks; written into the ledger. Else the user's name.", envvar="DISCRETION_ANALYST")
+]
 
 Source = Annotated[str, argument("SOURCE", "A Parquet or CSV file, or a table in a DuckDB file: shop.duckdb#sales.")]
 Level = Annotated[list[Any], option("NAME=EPSILON", "A name for a preference. Repeatable.", level)]

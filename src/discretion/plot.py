@@ -31,17 +31,16 @@ MEDIAN = Aggregate(
 
 def draw_accuracy(path: Path, *, smoker: Any, pressure: Any, epsilon: Floats) -> None:
     """Write a picture of the measured error of a count and a median over the share that a question may use."""
-    from matplotlib import pyplot  # an extra: only this picture needs it
+    from matplotlib import pyplot, ticker  # an extra: only this picture needs it
 
     ordered, smokers = np.sort(pressure), float(np.sum(smoker))
+
+    def rank(answer: Floats) -> Floats:  # of the middle of those who share it
+        return np.add(*(np.searchsorted(ordered, answer, side) for side in ("left", "right"))) / (2 * ordered.size)
+
     panels: tuple[tuple[str, Aggregate, Column, Callable[[Floats], Floats]], ...] = (
         ("How many smoke? (people)", COUNT, bits(smoker), lambda answer: answer - smokers),
-        (
-            "Median blood pressure (ranks, %)",
-            MEDIAN,
-            numbers(pressure),
-            lambda answer: 100 * (np.searchsorted(ordered, answer) / ordered.size - 0.5),
-        ),
+        ("Median blood pressure (% of ranks)", MEDIAN, numbers(pressure), lambda answer: 100 * (rank(answer) - 0.5)),
     )
     figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
     for axis, (title, aggregate, column, off) in zip(axes, panels, strict=True):
@@ -51,6 +50,8 @@ def draw_accuracy(path: Path, *, smoker: Any, pressure: Any, epsilon: Floats) ->
             axis.plot(SHARES, errors, label=label, color=colour, marker=mark, linewidth=2)
         axis.set(title=title, xscale="log", yscale="log", xlabel="share of each person's allowance")
         axis.set_xticks(SHARES, [f"{share:.0%}" for share in SHARES])
+        axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        axis.yaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.10g}"))
         axis.minorticks_off()
         axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
