@@ -8,9 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from discretion.engines import Cohorts, Rows, companion
+from discretion.engines import Cohorts, Rows
 from discretion.engines import duckdb as engine_module
-from discretion.engines.companion import Companion, Piece
 from discretion.engines.duckdb import DuckDB
 from discretion.noise import ALWAYS, simulation
 from discretion.query import parse
@@ -51,20 +50,23 @@ def files(table: pa.Table, folder: Path, parts: int) -> str:
 def ask(
     engine: DuckDB, source: str, people: str, sql: str, bound: int = 20, coins: bool = False, **cohorts: Any
 ) -> tuple[Statistics, ...]:
+    """What is counted; without `people` the table's own column says the preferences."""
+    apart = {"register": people, "person": "who", "epsilon": "eps"} if people else {}
     declared = Table(
         name="t",
         source=source,
         columns=engine.schema(source),
         person="id",
         register="r",
-        protects="presence",
+        protects="presence" if people else "value",
+        epsilon="" if people else "eps",
         rows_per_person=bound,
         bounds={"x": (0, 9)},
         grid={"x": 1},
         keys={"place": ("A", "B")},
     )
     query = parse(sql, {"t": declared})
-    known = Cohorts(count=3, levels=LEVELS, register=people, person="who", epsilon="eps", **cohorts)
+    known = Cohorts(count=3, levels=LEVELS, **apart, **cohorts)
     inclusion = (ALWAYS // 3, ALWAYS // 2, ALWAYS) if coins else None
     measures = tuple(
         Measure(aggregate=one, histogram=one.kind == "quantile", inclusion=inclusion) for one in query.aggregates
@@ -88,7 +90,7 @@ def same(one: tuple[Statistics, ...], other: tuple[Statistics, ...]) -> bool:
 def test_beside_the_rows_as_joined(
     sql: str, parts: int, mine: pa.DataType, theirs: pa.DataType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(companion, "PART", 60)  # several parts of people
+    monkeypatch.setattr(engine_module, "PART", 60)  # several parts of people
     engine = DuckDB(threads=3)  # several pieces
     people = engine.attach("r", register(theirs))
     joined = ask(engine, engine.attach("t", visits(mine)), people, sql)
@@ -110,6 +112,23 @@ def test_changes_and_bounds_work_beside_the_rows_too(sql: str, tmp_path: Path) -
     counted = ask(engine, source, people, "SELECT COUNT(*) FROM t", bound=2, changes=changes)
     known = set(visits(pa.int64())["id"].drop_null().to_pylist()) & {*range(25), 27} - {2, 4}
     assert 2 * len(known) == counted[0].counts.sum()
+
+
+@pytest.mark.parametrize("sql", QUESTIONS)
+def test_changes_are_found_beside_a_column_of_preferences(sql: str, tmp_path: Path) -> None:
+    engine = DuckDB(threads=2)
+    rows = visits(pa.int64())
+    rows = rows.append_column(
+        "eps", pa.array([[0.1, 0.5, None, 0.7][(person or 0) % 4] for person in rows["id"].to_pylist()])
+    )
+    source, attached = files(rows, tmp_path, 2), engine.attach("t", rows)
+    assert same(ask(engine, attached, "", sql), ask(engine, source, "", sql))
+    assert not engine._companions  # the rows say it themselves
+    for changes in ({"0": 2, "2": -1, "04": 1, "27": 1}, {"0": 1, "2": -1}, {"99": 1}):
+        table = pa.table({"person": list(changes), "cohort": pa.array(changes.values(), pa.int64())})
+        joined = ask(engine, attached, "", sql, changes=table)
+        assert same(joined, ask(engine, source, "", sql, changes=table))
+        assert same(joined, ask(engine, attached, "", sql)) == ("99" in changes)
 
 
 @pytest.mark.parametrize("sql", QUESTIONS)
@@ -146,12 +165,9 @@ def test_out_of_step_rows_are_missing_and_never_somebody_elses(shift: int, tmp_p
     engine = DuckDB(threads=1)
     people, source = engine.attach("r", register(pa.int64())), files(visits(pa.int64()), tmp_path, 1)
     assert ask(engine, source, people, "SELECT COUNT(*) FROM t")[0].counts.sum() > 0
-    ((mark, right),) = engine._companions.items()
+    (right,) = engine._companions.values()
     assert right is not None
-    (piece,) = right.pieces
+    tables = right.rows[1]
     order = np.roll(np.arange(200), shift)
-    order[[0, -1]] = 0, 199  # the same first and last row
-    engine._companions[mark] = Companion(found=right.found, pieces=(Piece(file=0, rows=piece.rows.take(order)),))
-    rows = piece.rows["found"].to_numpy()
-    kept = sum(rows[row] < 3 or rows[row] == 3 for row in (0, 199))
-    assert ask(engine, source, people, "SELECT COUNT(*) FROM t")[0].counts.sum() <= kept
+    tables["companion0"] = tables["companion0"].take(order)
+    assert 0 == ask(engine, source, people, "SELECT COUNT(*) FROM t")[0].counts.sum()

@@ -1,18 +1,20 @@
-"""A companion: a register's preferences in the order of a table's rows, found out once.
+"""A companion: everybody's preference in the order of a table's rows, found out once.
 
-Joining ten million rows to a register takes ten times as long as counting them. A table whose rows are numbered needs
-that join once only: its outcome, one small number a row, is then read beside the table. Every row of a companion says
-which row it is about, and counts beside no other: were the two ever read out of step, rows would be missing, but
-nobody would be taken for somebody else.
+Joining ten million rows to a register, or to those who changed their mind, takes ten times as long as counting them.
+A table whose rows are numbered needs that join once only: its outcome, one small number a row, is then read beside the
+table. Every row of a companion says which row it is about, and counts beside no other: were the two ever read out of
+step, rows would be missing, but nobody would be taken for somebody else.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from sqlglot import exp
 
 from discretion.engines.column import number
@@ -20,117 +22,130 @@ from discretion.engines.person import INTEGERS, preference, same_person
 
 NUMBERED = "numbered"  # a view of the table with the two columns below
 FILE, ROW_NUMBER, FOUND = "file of the row", "row in the file", "preference found"
-PART = 1 << 20  # rows joined at a time: many enough to be quick, few enough to stay small
+PART = 1 << 20  # rows looked at together: many enough to be quick, few enough to stay small
 
 
 @dataclass(frozen=True, kw_only=True)
 class Companion:
-    """The owner's preference beside every row, as a place in `found`; strangers' rows have the place after the last."""
+    """A number beside every row: the place of its owner's preference in `found`, or what they changed it to since.
+
+    The numbers after the last place: who is left out, then the cohorts of those who changed their mind.
+    """
 
     found: tuple[Any, ...]  # the different preferences, as `Engine.people` gives them
-    pieces: tuple["Piece", ...]
+    files: tuple[int, ...]  # rows of each
+    numbers: NDArray[np.unsignedinteger[Any]]  # of all their rows, file after file
+    pieces: int  # read one by a thread
 
-    @property
-    def tables(self) -> dict[str, pa.Table]:
-        """What `rows` reads beside the table."""
-        return {f"companion{place}": piece.rows for place, piece in enumerate(self.pieces)}
+    @classmethod
+    def beside(cls, files: Iterable[int], found: Iterable[Any], pieces: int) -> "Companion":
+        """One that leaves everybody out."""
+        found, files = tuple(found), tuple(files)
+        numbers = np.full(sum(files), len(found), dtype=np.min_scalar_type(len(found)))
+        return cls(found=found, files=files, numbers=numbers, pieces=pieces)
 
-    @property
-    def rows(self) -> exp.Subquery:
-        """The table's rows with their owner's preference. Pieces, since one is read by one thread."""
-        selects = [piece.select(f"companion{place}") for place, piece in enumerate(self.pieces)]
-        together = selects[0] if len(selects) == 1 else exp.union(*selects, distinct=False)
-        return together.subquery()
+    def with_places(self, rows: Iterable[pa.RecordBatch]) -> "Companion | None":
+        """With what `Owners.places` found, unless somebody's rows were found twice."""
+        numbers, known = self.numbers.copy(), 0
+        for batch in rows:
+            numbers[self._where(batch)] = batch["place"].to_numpy()
+            known += len(batch)
+        return replace(self, numbers=numbers) if known == np.count_nonzero(numbers < len(self.found)) else None
 
-    def cohorts(self, levels: Mapping[Any, int]) -> dict[int, int]:
-        """The cohort of each place, for those preferences that have one."""
-        return {place: levels[preference] for place, preference in enumerate(self.found) if preference in levels}
+    def with_changes(self, rows: Iterable[pa.RecordBatch], cohorts: int) -> "Companion":
+        """With what `Owners.changes` found: cohorts, or −1 for who is left out."""
+        numbers = self.numbers.astype(np.min_scalar_type(len(self.found) + cohorts))
+        for batch in rows:
+            numbers[self._where(batch)] = len(self.found) + 1 + batch["cohort"].to_numpy()
+        return replace(self, numbers=numbers)
+
+    def cohorts(self, levels: Mapping[Any, int], count: int) -> dict[int, int]:
+        """The cohort of each number, for those that have one."""
+        places = {place: levels[preference] for place, preference in enumerate(self.found) if preference in levels}
+        return places | {len(self.found) + 1 + cohort: cohort for cohort in range(count)}
+
+    @cached_property
+    def rows(self) -> tuple[exp.Subquery, dict[str, pa.Table]]:
+        """The table's rows with their numbers, in pieces, and what is read beside them."""
+        rows, tables = [], dict[str, pa.Table]()
+        size, order = 1 + self.numbers.size // self.pieces, np.arange(max(self.files), dtype=np.uint32)
+        starts = np.cumsum([0, *self.files])
+        for file, whole in enumerate(self.numbers[low:high] for low, high in pairwise(starts)):
+            for low, high in pairwise([*range(0, whole.size, size), whole.size]):
+                name = f"companion{len(tables)}"
+                tables[name] = pa.table({"row": order[low:high], "found": whole[low:high]})
+                rows.append(_piece(name, file, low, high))
+        together = rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False)
+        return together.subquery(), tables
+
+    def _where(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
+        starts = np.cumsum([0, *self.files])
+        return np.asarray(starts[batch["file"].to_numpy()] + batch["row"].to_numpy())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Piece:
-    """Consecutive rows of one file, and the preferences of their owners."""
-
-    file: int
-    rows: pa.Table  # row, found
-
-    def select(self, name: str) -> exp.Select:
-        """These rows of the table, each beside its own row of `name`."""
-        first, last = self.rows["row"][0].as_py(), self.rows["row"][-1].as_py()
-        in_file, in_row = exp.column(FILE, quoted=True), exp.column(ROW_NUMBER, quoted=True)
-        own = exp.and_(in_file.eq(self.file), exp.Between(this=in_row, low=number(first), high=number(last)))
-        beside = exp.Join(this=exp.to_table(name), method="POSITIONAL")
-        rows = exp.select("own.*", exp.alias_(exp.column("found", table=name), FOUND, quoted=True))
-        rows = rows.from_(exp.select("*").from_(NUMBERED).where(own).subquery("own"))
-        rows.append("joins", beside)
-        return rows.where(exp.column(ROW_NUMBER, table="own", quoted=True).eq(exp.column("row", table=name)))
+def _piece(name: str, file: int, low: int, high: int) -> exp.Select:
+    """Consecutive rows of one file, each beside its own row of `name`."""
+    in_file, in_row = exp.column(FILE, quoted=True), exp.column(ROW_NUMBER, quoted=True)
+    own = exp.and_(in_file.eq(number(file)), exp.Between(this=in_row, low=number(low), high=number(high - 1)))
+    rows = exp.select("own.*", exp.column("found", table=name).as_(FOUND, quoted=True))
+    rows = rows.from_(exp.select("*").from_(NUMBERED).where(own).subquery("own"))
+    rows.append("joins", exp.Join(this=exp.to_table(name), method="POSITIONAL"))
+    return rows.where(exp.column(ROW_NUMBER, table="own", quoted=True).eq(exp.column("row", table=name)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Owners:
-    """How the rows of a table find their owners in a register: columns and their SQL types."""
+    """How rows find their owner's preference: in a column of their own, or in a register. Columns and SQL types."""
 
     person: str
     person_type: str
-    register_person: str
-    register_type: str
     epsilon: str
     epsilon_type: str
+    register_person: str = ""
+    register_type: str = ""
 
     @property
     def preferences(self) -> exp.Select:
-        """The different preferences found in the register."""
-        return exp.select(exp.alias_(self._preference, "preference")).distinct().from_("register")
+        """The different preferences there are."""
+        return exp.select(self._preference.as_("preference")).distinct().from_(self._stated_in)
+
+    def places(self, part: int = 0, parts: int = 1) -> exp.Select:
+        """File, row and the place in table `found` of the preference; of a register, a part of the people at a time."""
+        known = exp.NullSafeEQ(this=self._preference, expression=exp.column("preference", table="found"))
+        rows = _numbered(exp.column("place", table="found"))
+        if not self.register_person:
+            return rows.join("found", on=known)
+        theirs = exp.column(self.register_person, table="register", quoted=True)
+        sides = same_person(self.person_column, theirs, self.person_type, self.register_type)
+        rows = rows.join("register", on=sides[0].eq(sides[1])).join("found", on=known)
+        return rows if parts == 1 else rows.where(*((self._hash(side) % parts).eq(part) for side in sides))
+
+    def changes(self, who: exp.Expr) -> exp.Select:
+        """File, row and cohort of those in table `changes`; `who` is the person as they are written there."""
+        return _numbered(exp.column("cohort", table="changes")).join(
+            "changes", on=who.eq(exp.column("person", table="changes"))
+        )
+
+    @property
+    def person_column(self) -> exp.Expr:
+        """Whose a row is."""
+        return exp.column(self.person, table=NUMBERED, quoted=True)
+
+    @property
+    def _stated_in(self) -> str:
+        return "register" if self.register_person else NUMBERED
 
     @property
     def _preference(self) -> exp.Expr:
-        return preference(exp.column(self.epsilon, table="register", quoted=True), self.epsilon_type)
+        return preference(exp.column(self.epsilon, table=self._stated_in, quoted=True), self.epsilon_type)
 
-    def part(self, part: int, parts: int) -> exp.Select:
-        """File, row and place in table `found` for the rows of every so manieth person."""
-        mine, theirs = same_person(
-            exp.column(self.person, table=NUMBERED, quoted=True),
-            exp.column(self.register_person, table="register", quoted=True),
-            self.person_type,
-            self.register_type,
-        )
-        # A hash is of a type's bytes; numbers of two types are compared, and so hashed, as one.
+    def _hash(self, person: exp.Expr) -> exp.Expr:
+        """A hash is of a type's bytes: whole numbers of two types are hashed as one, as they are compared."""
         types = {self.person_type, self.register_type}
         mixed = len(types) > 1 and types <= {*INTEGERS}
-        hashed = [exp.cast(side.copy(), "HUGEINT") if mixed else side.copy() for side in (mine, theirs)]
-        these = [exp.Anonymous(this="HASH", expressions=[side]) % number(parts) for side in hashed]
-        known = exp.NullSafeEQ(this=self._preference, expression=exp.column("preference", table="found"))
-        file, row = (exp.column(name, table=NUMBERED, quoted=True) for name in (FILE, ROW_NUMBER))
-        joined = (
-            exp.select(file.as_("file"), row.as_("row"), "found.place")
-            .from_(NUMBERED)
-            .join("register", on=mine.eq(theirs))
-            .join("found", on=known)
-        )
-        return joined.where(*(one.eq(part) for one in these)) if parts > 1 else joined
+        return exp.Anonymous(this="HASH", expressions=[exp.cast(person, "HUGEINT") if mixed else person.copy()])
 
 
-def accompany(
-    files: Sequence[int], found: Sequence[Any], join: Callable[[int, int], pa.Table], pieces: int
-) -> Companion | None:
-    """The companion of a table in files of so many rows, if it has any and nobody is in the register twice.
-
-    `join(part, parts)` gives what `Owners.part` selects.
-    """
-    starts = np.concatenate([[0], np.cumsum(files)])
-    rows = int(starts[-1])
-    places = np.full(rows, len(found), dtype=np.min_scalar_type(len(found)))
-    parts, owned = 1 + rows // PART, 0
-    for part in range(parts):
-        joined = join(part, parts)
-        places[starts[joined["file"].to_numpy()] + joined["row"].to_numpy()] = joined["place"].to_numpy()
-        owned += len(joined)
-    if rows == 0 or owned != np.count_nonzero(places < len(found)):
-        return None
-    size = 1 + rows // pieces
-    cut = [
-        Piece(file=file, rows=pa.table({"row": np.arange(low, high, dtype=np.uint32), "found": whole[low:high]}))
-        for file, whole in enumerate(places[low:high] for low, high in pairwise(starts))
-        for low, high in pairwise([*range(0, len(whole), size), len(whole)])
-    ]
-    return Companion(found=tuple(found), pieces=tuple(cut))
+def _numbered(found: exp.Expr) -> exp.Select:
+    file, row = (exp.column(name, table=NUMBERED, quoted=True) for name in (FILE, ROW_NUMBER))
+    return exp.select(file.as_("file"), row.as_("row"), found).from_(NUMBERED)

@@ -17,8 +17,8 @@ from sqlglot import exp
 
 from discretion.engines import Rows
 from discretion.engines.column import Column
-from discretion.engines.companion import FILE, FOUND, NUMBERED, PART, ROW_NUMBER, Companion, Owners, accompany
-from discretion.engines.person import person_text, preference
+from discretion.engines.companion import FILE, FOUND, NUMBERED, PART, ROW_NUMBER, Companion, Owners
+from discretion.engines.person import among_texts, person_text, preference
 from discretion.engines.sql import Facts, Statement, statement
 from discretion.errors import EngineFailed, InvalidDeclaration, InvalidPreference
 from discretion.noise import coin_key
@@ -62,12 +62,8 @@ class DuckDB:
             raise InvalidDeclaration(
                 f"{name!r} must be an Arrow, pandas or Polars table or a file, got {type(table).__name__}."
             ) from None
-        copy = pa.BufferOutputStream()  # whoever owns the object may write to it later
-        with pa.ipc.new_stream(copy, taken.schema) as writer:
-            writer.write_table(taken)
-        buffer = copy.getvalue()
-        digest = hashlib.sha256(memoryview(buffer)).hexdigest()
-        self._attached[name] = (pa.ipc.open_stream(buffer).read_all(), digest)
+        copy = _packed(taken)  # whoever owns the object may write to it later
+        self._attached[name] = (pa.ipc.open_stream(copy).read_all(), hashlib.sha256(copy).hexdigest())
         return f"{MEMORY}{name}"
 
     def schema(self, source: str) -> Mapping[str, str]:
@@ -130,7 +126,7 @@ class DuckDB:
             raise EngineFailed(f"The columns of table {table.name!r} are not those that were declared. Refresh it.")
         owned, bounded = self._count(table.source, table.person, types, table.rows_per_person)
         apart = self.schema(cohorts.register) if cohorts.register else {}
-        companion = self._companion(rows, apart) if apart and _is_numbered(table.source, types) else None
+        companion = self._companion(rows, apart)
         return Facts(
             person=types[table.person],
             epsilon=apart[cohorts.epsilon] if apart else types.get(table.epsilon, ""),
@@ -142,24 +138,37 @@ class DuckDB:
         )
 
     def _companion(self, rows: Rows, register: Mapping[str, str]) -> Companion | None:
-        """The register's preferences in the order of the table's rows: once per state of both."""
+        """The preferences beside the rows, unless the rows say them themselves: once per state of all there is."""
         table, cohorts = rows.query.table, rows.cohorts
+        if not _is_numbered(table.source, table.columns) or not (register or cohorts.changes is not None):
+            return None
         owners = Owners(
             person=table.person,
             person_type=table.columns[table.person],
+            epsilon=cohorts.epsilon or table.epsilon,
+            epsilon_type=register[cohorts.epsilon] if register else table.columns[table.epsilon],
             register_person=cohorts.person,
-            register_type=register[cohorts.person],
-            epsilon=cohorts.epsilon,
-            epsilon_type=register[cohorts.epsilon],
+            register_type=register.get(cohorts.person, ""),
         )
-        mark = (self.fingerprint(table.source), self.fingerprint(cohorts.register), str(owners))
+        sources = {"protected": table.source} | ({"register": cohorts.register} if register else {})
+        mark = (str(owners), *(self.fingerprint(source) for source in sources.values()))
         if mark not in self._companions:
-            self._companions = dict(list(self._companions.items())[-3:])
-            sources = {"protected": table.source, "register": cohorts.register}
             with self._connected(sources, {}, table.columns) as connection:
-                companion = _accompany(connection, owners, _paths(table.source))
-            self._companions[mark] = companion
-        return self._companions[mark]
+                self._keep(mark, _accompany(connection, owners, _paths(table.source)))
+        enrolled, changes = self._companions[mark], cohorts.changes
+        if enrolled is None or changes is None:
+            return enrolled
+        changed = (*mark, hashlib.sha256(_packed(changes)).hexdigest(), str(cohorts.count))
+        if changed not in self._companions:
+            who, few = among_texts(owners.person_column, owners.person_type, changes)
+            with self._connected(sources, {"changes": few}, table.columns) as connection:
+                found = connection.sql(owners.changes(who).sql("duckdb")).to_arrow_reader(PART)
+                self._keep(changed, enrolled.with_changes(found, cohorts.count))
+        return self._companions[changed]
+
+    def _keep(self, mark: tuple[str, ...], companion: Companion | None) -> None:
+        self._companions = dict(list(self._companions.items())[-3:])  # the last few
+        self._companions[mark] = companion
 
     def _count(self, source: str, person: str, types: Mapping[str, str], most: int) -> tuple[bool, bool]:
         """Whether every row has an owner, and whether nobody has more than `most`: once per state of the source."""
@@ -256,17 +265,24 @@ def _count(connection: duckdb.DuckDBPyConnection, person: exp.Expr, most: int) -
 
 
 def _accompany(connection: duckdb.DuckDBPyConnection, owners: Owners, files: str) -> Companion | None:
-    (threads,) = connection.sql("SELECT current_setting('threads')").fetchall()[0]
-    sizes = connection.sql(f"SELECT num_rows FROM parquet_file_metadata([{files}])").fetchall()
+    """What the preferences found are, file by file; none for a table without rows."""
+    ((threads,),) = connection.sql("SELECT current_setting('threads')").fetchall()
+    sizes = [rows for (rows,) in connection.sql(f"SELECT num_rows FROM parquet_file_metadata([{files}])").fetchall()]
     found = connection.sql(owners.preferences.sql("duckdb")).to_arrow_table()["preference"]
-    places = pa.array(np.arange(len(found), dtype=np.min_scalar_type(len(found))))
+    places = np.arange(len(found), dtype=np.min_scalar_type(len(found)))
     connection.register("found", pa.table({"preference": found, "place": places}))
-    return accompany(
-        files=[rows for (rows,) in sizes],
-        found=found.to_pylist(),
-        join=lambda part, parts: connection.sql(owners.part(part, parts).sql("duckdb")).to_arrow_table(),
-        pieces=threads,
-    )
+    parts = 1 + sum(sizes) // PART
+    texts = (owners.places(part, parts).sql("duckdb") for part in range(parts if owners.register_person else 1))
+    batches = (batch for text in texts for batch in connection.sql(text).to_arrow_reader(PART))
+    return Companion.beside(sizes, found.to_pylist(), threads).with_places(batches) if any(sizes) else None
+
+
+def _packed(table: pa.Table) -> pa.Buffer:
+    """A copy of a table in one stretch of bytes."""
+    copy = pa.BufferOutputStream()
+    with pa.ipc.new_stream(copy, table.schema) as writer:
+        writer.write_table(table)
+    return copy.getvalue()
 
 
 def _statistics(

@@ -43,7 +43,7 @@ class Facts:
     owned: bool = False  # every row has an owner
     bounded: bool = False  # nobody has more than rows_per_person rows
     unique: bool = False  # nobody is twice in the register
-    companion: Companion | None = None  # the register's preferences beside the rows
+    companion: Companion | None = None  # preferences beside the rows, whoever changed theirs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,22 +93,23 @@ class _Build:
 
     @property
     def apart(self) -> bool:
-        """Whether preferences are not beside the rows: a register is to be joined in."""
-        return bool(self.rows.cohorts.register) and self.facts.companion is None
+        """Whether preferences are not beside the rows: a register or changes are to be joined in."""
+        cohorts = self.rows.cohorts
+        return self.facts.companion is None and bool(cohorts.register or cohorts.changes is not None)
 
     @property
     def late(self) -> bool:
         """Whether rows are counted by preference, and cohorts looked up in the small result: cheaper than per row."""
-        return not (self.apart or self.rows.cohorts.changes is not None or self.sampled)
+        return not (self.apart or self.sampled)
 
     def read(self) -> exp.Select:
         """Whose row, in which cohort (or with which preference), its keys, its values."""
         query, table = self.rows.query, self.rows.query.table
-        self.sources["protected"], companion = table.source, self.facts.companion
-        self.tables |= companion.tables if companion else {}
+        self.sources["protected"] = table.source
         person = exp.column(table.person, table=ROW, quoted=True)
-        rows = companion.rows if companion else exp.to_table("protected")
-        source = exp.select(exp.alias_(person, "p")).from_(exp.alias_(rows, ROW, table=True))
+        rows, beside = self.facts.companion.rows if self.facts.companion else (exp.to_table("protected"), {})
+        self.tables |= beside
+        source = exp.select(exp.alias_(person, "p")).from_(exp.alias_(rows.copy(), ROW, table=True))
         if not self.facts.owned:
             source = source.where(not_null(person))
         for joined in query.lookups:
@@ -203,7 +204,7 @@ class _Build:
         if self.late:
             return source.select(exp.alias_(self._own(), "c"))
         self._levels()
-        if self.apart:
+        if self.apart and cohorts.register:
             self.sources["register"] = cohorts.register
             side = "left" if cohorts.changes is not None else ""
             types = self.facts.person, self.facts.register_person
@@ -213,7 +214,7 @@ class _Build:
         else:
             match = exp.NullSafeEQ(this=self._own(), expression=exp.column("preference", table="levels"))
             source, cohort = source.join("levels", on=match, join_type="left"), exp.column("cohort", table="levels")
-        if cohorts.changes is not None:
+        if self.apart and cohorts.changes is not None:
             mine, self.tables["changes"] = among_texts(person, self.facts.person, cohorts.changes)
             changed = mine.eq(exp.column("person", table="changes"))
             source = source.join("changes", on=changed, join_type="left")
@@ -301,7 +302,7 @@ class _Build:
         levels: Mapping[Any, int] = self.rows.cohorts.levels
         found = pa.array(list(levels), pa.float64() if is_number(self.facts.epsilon) else pa.string())
         if self.facts.companion is not None:
-            levels = self.facts.companion.cohorts(levels)
+            levels = self.facts.companion.cohorts(levels, self.rows.cohorts.count)
             found = pa.array(list(levels), pa.int64())
         self.tables["levels"] = pa.table({"preference": found, "cohort": pa.array(list(levels.values()), pa.int64())})
 
