@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from discretion import noise
 from discretion.errors import InvalidDeclaration
 from discretion.noise import simulation
 from discretion.preference import MICRO
@@ -77,14 +78,43 @@ def test_item_totals_compose_as_in_the_golden_vectors(golden):
 
 def test_joining_is_charged_to_everybody_at_once():
     profiles, exchange = network()
-    sized = Cosine.charged(exchange.similarity, size_epsilon=0.25, rng=simulation(2))
+    sized = Cosine.charged(exchange.similarity, size_epsilon=0.25)
     assert [250_000] * 12 == Exchange(sized).spent.tolist()
-    noisy = Exchange(Response.publish(profiles, epsilon=0.75, rng=simulation(2)), budget=0.75, rng=simulation(2))
+    noisy = Exchange(Response.publish(profiles, epsilon=0.75), budget=0.75, rng=simulation(2))
     scores = noisy.ask(np.array([0, 1]), np.array([1, 2]))
     assert not np.isnan(scores).any()
     assert [750_000] * 12 == noisy.spent.tolist()
     with pytest.raises(InvalidDeclaration, match="Joining costs"):
         Exchange(sized, budget=0.2)
+
+
+def test_nothing_is_drawn_before_everybody_was_charged_for_it(monkeypatch):
+    """Not when a similarity is declared, not when the budget does not suffice, and never before it is booked."""
+    profiles, happened = network()[0], []
+
+    class Watched(Exchange):
+        def __setattr__(self, name, value):
+            happened.append((name, np.max(value) if name == "spent" else None))
+            super().__setattr__(name, value)
+
+    for name in ("similarity.discrete_laplace", "response.coins"):
+        drawn = getattr(noise, name.split(".")[1])
+        monkeypatch.setattr(
+            f"discretion.social.{name}", lambda *given, drawn=drawn: happened.append(("drawn", None)) or drawn(*given)
+        )
+    product = ScalarProduct(profiles=profiles, micro_epsilon=1_000)
+    for similarity in (Cosine.charged(product, size_epsilon=0.25), Response.publish(profiles, epsilon=0.25)):
+        with pytest.raises(InvalidDeclaration, match="Joining costs"):
+            Watched(similarity, budget=0.2)
+        assert "drawn" not in dict(happened)
+        exchange = Watched(similarity, rng=simulation(1))
+        assert ("spent", 250_000) == next(event for event in happened if event[0] in ("spent", "drawn"))
+        assert ("drawn", None) in happened
+        happened.clear()
+        exchange.ask(np.array([0]), np.array([1]))
+        assert ("spent", 250_000 + similarity.micro_epsilon) == happened[1]
+        assert ("drawn", None) not in happened[:2]
+        happened.clear()
 
 
 def test_a_person_pays_for_other_releases_from_the_same_budget():

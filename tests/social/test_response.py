@@ -58,21 +58,21 @@ def test_estimates_are_unbiased_under_public_weights_per_item():
     held = np.tile([1, 0, 1, 1, 0, 0], (people, 1))
     profiles = Profiles.of(*np.nonzero(held), people=people, items=items)
     weights = np.array([[1.0, 1.0, 0.5, 0.25, 0.5, 0.0]])
-    response = Response.publish(profiles, epsilon=2.0, public_weights=weights, rng=simulation(2))
+    estimates = Response.publish(profiles, epsilon=2.0, public_weights=weights).estimates(simulation(2))
     e = np.exp(2.0 * weights[0, :5])
     deviation = np.sqrt(e / (e - 1) ** 2 / people)  # Var = e^ε/(e^ε − 1)²
-    assert np.all(np.abs(response.estimates[:, :5].mean(axis=0) - held[0, :5]) < 5 * deviation)
-    assert np.all(response.estimates[:, 5] == 0)  # weight 0 says nothing
-    assert np.allclose(response.estimates[:, :5].var(axis=0), e / (e - 1) ** 2, rtol=0.1)
+    assert np.all(np.abs(estimates[:, :5].mean(axis=0) - held[0, :5]) < 5 * deviation)
+    assert np.all(estimates[:, 5] == 0)  # weight 0 says nothing
+    assert np.allclose(estimates[:, :5].var(axis=0), e / (e - 1) ** 2, rtol=0.1)
 
 
 def test_similarities_are_unbiased():
     people = 20_000
     person, item = np.nonzero(np.tile([1, 1, 0, 1], (people, 1)))
     profiles = Profiles.of(person, item, people=people, items=4)
-    response = Response.publish(profiles, epsilon=2.0, public_weights=1.0, rng=simulation(3))
+    draw = Response.publish(profiles, epsilon=2.0, public_weights=1.0).join(simulation(3))
     pairs = np.arange(people).reshape(2, -1)
-    scores = response.draw(pairs[0], pairs[1], None)
+    scores = draw(pairs[0], pairs[1], None)
     assert abs(3 - scores.mean()) < 5 * scores.std() / np.sqrt(scores.size)
 
 
@@ -80,11 +80,11 @@ def test_private_weights_are_reported_at_their_rate():
     people = 20_000
     pairs = np.nonzero(np.tile([1, 1, 1, 0], (people, 1)))
     profiles = Profiles.of(*pairs, np.tile([0.5, 1.0, 0.0], people), people=people, items=4)
-    response = Response.publish(profiles, epsilon=2.0, rng=simulation(3))
+    estimates = Response.publish(profiles, epsilon=2.0).estimates(simulation(3))
     r = 1 / (1 + exp(1.0))
     half, whole = 1 - r, 1 - (1 - r) * exp(-2.0)
     expected = [(half - r) / (whole - r), 1, 0, 0]  # unbiased for weight 1; weight 0 looks like absent
-    assert np.all(np.abs(response.estimates.mean(axis=0) - expected) < 5 * 0.8 / np.sqrt(people))
+    assert np.all(np.abs(estimates.mean(axis=0) - expected) < 5 * 0.8 / np.sqrt(people))
 
 
 def test_shrinking_ranks_better_and_costs_nothing():
@@ -92,12 +92,12 @@ def test_shrinking_ranks_better_and_costs_nothing():
     taste = rng.integers(0, 2, 400)
     chance = np.where(taste[:, None] == np.arange(60) % 2, 0.4, 0.05)
     profiles = Profiles.of(*np.nonzero(rng.random(chance.shape) < chance), people=400, items=60).weigh(1000)
-    response = Response.publish(profiles, epsilon=1.0, rng=simulation(8))
-    shrunk = response.shrunk()
-    assert response.joining == shrunk.joining
+    plain = Response.publish(profiles, epsilon=1.0)
+    shrunk = plain.shrunk()
+    assert plain.joining == shrunk.joining
     left, right = rng.integers(0, 400, (2, 20_000))
     truth = (profiles.held[left].multiply(profiles.held[right])).sum(axis=1)
-    errors = [np.mean((r.draw(left, right, None) - truth) ** 2) for r in (response, shrunk)]
+    errors = [np.mean((r.join(simulation(8))(left, right, None) - truth) ** 2) for r in (plain, shrunk)]
     assert errors[1] < 0.3 * errors[0]
 
 

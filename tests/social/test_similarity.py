@@ -94,10 +94,10 @@ def test_released_sizes_cost_each_item_its_weight():
     for (v, u), loss in worst_losses(law).items():
         assert loss <= 0.2 * max(v, u) + 1e-9
     product_only = ScalarProduct(profiles=pair((1000, 0), (300, None)), micro_epsilon=MICRO)
-    many = [Cosine.charged(product_only, size_epsilon=0.2, rng=simulation(s)).sizes[0] for s in range(2_000)]
+    charged = Cosine.charged(product_only, size_epsilon=0.2)
+    many = [charged.sizes(simulation(s))[0] for s in range(2_000)]
     # clamped at 1 from a Laplace law of scale 5 around 1: P(1) = P(Z ≤ 0), about .5; 5 deviations are .056
     assert abs(0.5 - np.mean(np.array(many) == 1)) < 0.06
-    charged = Cosine.charged(product_only, size_epsilon=0.2, rng=simulation(1))
     assert 200_000 == charged.joining
     assert 500 == charged.promise(1_000).losses[MICRO // 2].micro_epsilon
 
@@ -108,7 +108,7 @@ def test_with_public_sizes_swapping_items_costs_at_most_the_larger_weight():
         for x in ((v, None), (None, u)):
             profiles = pair(x, y)
             mechanism = Cosine.public(ScalarProduct(profiles=profiles, micro_epsilon=500_000))
-            norm = sqrt(mechanism.sizes.prod())
+            norm = sqrt(mechanism.sizes(None).prod())
             laws.append(Law(int(mechanism.product.steps(A, B)[0]), float(mechanism.product.scale), 1 / norm))
         assert worst_log_ratio(*laws) <= 0.5 * max(v, u) / 1000 + 1e-9
     promised = mechanism.promise(MICRO)
@@ -125,7 +125,7 @@ def test_golden_products_and_cosines(golden):
             mechanism = ScalarProduct(profiles=profiles, micro_epsilon=MICRO, coefficient=coefficient)
             noisy = mechanism.steps(A, B)[0] / mechanism.whole + case["noise"]
             assert abs(case["sp_product" if coefficient == "product" else "sp_min"] - noisy) < 1e-9
-            cosine = noisy / sqrt(Cosine.public(mechanism).sizes.prod())
+            cosine = noisy / sqrt(Cosine.public(mechanism).sizes(None).prod())
             assert abs(case[f"cosine{suffix}"] - cosine) < 1e-9
             if coefficient == "product":
                 assert abs(case["squared_as_in_released_code"] - cosine**2) < 1e-9
@@ -135,8 +135,10 @@ def test_squaring_loses_the_sign_as_in_the_released_simulator():
     """Two strangers whose noise is strongly negative look like friends."""
     profiles = pair((1000, None), (None, 1000))
     product_only = ScalarProduct(profiles=profiles, micro_epsilon=MICRO)
-    signed = Cosine.public(product_only).draw(np.zeros(50, int), np.ones(50, int), simulation(1))
-    squared = Cosine.public(product_only, squared=True).draw(np.zeros(50, int), np.ones(50, int), simulation(1))
+    signed, squared = (
+        Cosine.public(product_only, squared=squared).join(None)(np.zeros(50, int), np.ones(50, int), simulation(1))
+        for squared in (False, True)
+    )
     assert np.allclose(signed**2, squared)
     assert signed.min() < -0.5 < 0 < squared.min()
 

@@ -30,7 +30,8 @@ class Exchange:
             raise InvalidDeclaration(
                 f"Joining costs ε = {similarity.joining / MICRO:g}, more than the budget of {self.budget / MICRO:g}."
             )
-        self.spent: Integers = np.full(people, similarity.joining, dtype=np.int64)
+        self.spent: Integers = np.full(people, similarity.joining, dtype=np.int64)  # before any profile is read
+        self._draw = similarity.join(rng)
         self.releases: Integers = np.zeros(people, dtype=np.int64)
         self._pairs: Integers = np.zeros(0, dtype=np.int64)  # sorted smaller·people + larger
         self._scores: Floats = np.zeros(0)
@@ -71,7 +72,7 @@ class Exchange:
         asked = np.bincount(left, minlength=self.people) + np.bincount(right, minlength=self.people)
         self.releases += asked
         self.spent += asked * self.similarity.micro_epsilon  # before any profile is read
-        scores = self.similarity.draw(left, right, self.rng)
+        scores = self._draw(left, right, self.rng)
         order = np.argsort(np.concatenate([self._pairs, fresh]), kind="stable")  # two sorted runs: linear
         self._pairs = np.concatenate([self._pairs, fresh])[order]
         self._scores = np.concatenate([self._scores, scores])[order]

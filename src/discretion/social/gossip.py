@@ -10,8 +10,9 @@ from rich.progress import track
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee
 from discretion.noise import Floats, Rng, coins
-from discretion.preference import MICRO, Integers
+from discretion.preference import MICRO, Integers, allowance
 from discretion.social.exchange import Exchange, distinct, places
+from discretion.social.similarity import Draw
 from discretion.social.strangers import NOBODY, Strangers, anyone, chances, fill
 
 VIEW = 10  # entries of a random view
@@ -119,7 +120,7 @@ def expected_peers(protocol: Protocol, people: int, rng: Rng = None) -> int:
 
 def split_total(total: float, peers: int) -> int:
     """The micro-ε of one answer, so that `peers` answers together cost an item of weight 1 at most `total`."""
-    price = int(total * MICRO) // peers
+    price = int(allowance(total)) // peers
     if price <= 0:
         raise InvalidDeclaration(f"A total of ε = {total:g} cannot be split over {peers} peers in whole millionths.")
     return price
@@ -136,8 +137,8 @@ class _Rehearsal:
     def promise(self, micro_epsilon: int) -> None:
         return
 
-    def draw(self, left: Integers, right: Integers, rng: Rng) -> Floats:
-        return chances(left.size, rng)
+    def join(self, rng: Rng) -> Draw:
+        return lambda left, right, rng: chances(left.size, rng)
 
 
 def _overwriting(person: Integers, peer: Integers, score: Floats, shape: tuple[int, int], rng: Rng) -> Integers:

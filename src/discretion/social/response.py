@@ -14,8 +14,9 @@ Neighbours  one item of one profile (private weights: and its weight) changes.
 Tested by   tests/social/test_response.py::test_no_item_loses_more_than_its_weight_to_randomised_response
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from discretion.guarantee import Guarantee
 from discretion.noise import ALWAYS, DIGITS, Floats, Rng, coins, inclusion_threshold, keep
 from discretion.preference import MICRO, Integers, allowance
 from discretion.social.profile import Profiles
+from discretion.social.similarity import Draw
 from discretion.social.weight import WHOLE, promise, thousandths
 
 CELLS = 1 << 22  # (pair, item) cells handled at once
@@ -34,10 +36,16 @@ LARGEST = 1 << 29  # (person, item) cells of the noisy copies: 2 GB
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Response:
-    """Published noisy profiles; the score of a pair is the product of their unbiased estimates."""
+    """Everybody publishes a noisy profile on joining; the score of a pair is the product of their unbiased estimates.
 
-    estimates: NDArray[np.float32]  # (person, item): b̂, or its shrunk version
-    joining: int  # micro-ε that publishing cost an item of weight 1
+    `public_weights` broadcasts to (people, items); without them weights stay private.
+    """
+
+    profiles: Profiles
+    joining: int  # micro-ε that publishing costs an item of weight 1
+    public_weights: ArrayLike | None = None
+    pivot: int = WHOLE // 2  # in thousandths
+    pulled: bool = False  # see `shrunk`
     micro_epsilon: int = 0
 
     @classmethod
@@ -48,50 +56,62 @@ class Response:
         epsilon: float,
         public_weights: ArrayLike | None = None,
         pivot: float = 0.5,
-        rng: Rng = None,
     ) -> "Response":
-        """Report every bit of every profile. `public_weights` broadcasts to (people, items); else they stay private."""
+        """Report every bit of every profile, at this ε for an item of weight 1: once it is joined, not before."""
         micro, middle = int(allowance(epsilon)), int(thousandths(pivot))
         if micro <= 0 or middle <= 0 or profiles.people * profiles.items > LARGEST:
             raise InvalidDeclaration(
                 f"Randomised response needs epsilon and pivot above 0 and at most {LARGEST:,} cells, got {epsilon!r}, "
                 f"{pivot!r} and {profiles.people:,} people times {profiles.items:,} items. Hash the items into fewer."
             )
-        estimates = np.empty((profiles.people, profiles.items), dtype=np.float32)
-        rows = max(1, CELLS // profiles.items)
-        for start in range(0, profiles.people, rows):
-            part = slice(start, start + rows)
-            if public_weights is None:
-                estimates[part] = _reported(profiles.weights[part], micro, middle, rng)
-            else:
-                levels = np.broadcast_to(thousandths(public_weights), estimates.shape)[part]
-                estimates[part] = _flipped(profiles.held[part].toarray() > 0, levels, micro, rng)
-        return cls(estimates=estimates, joining=micro)
+        return cls(profiles=profiles, joining=micro, public_weights=public_weights, pivot=middle)
 
     def shrunk(self) -> "Response":
         """Estimates pulled towards each item's estimated popularity: better for ranking, no longer unbiased. Free."""
-        mean = np.clip(self.estimates.mean(axis=0), 1 / len(self.estimates), 1.0)
-        signal = mean * (1 - mean)
-        pull = signal / np.maximum(self.estimates.var(axis=0), signal)  # linear posterior: signal over total variance
-        shrunk = mean + pull * (self.estimates - mean)
-        return Response(estimates=shrunk.astype(np.float32), joining=self.joining)
+        return replace(self, pulled=True)
 
     @property
     def people(self) -> int:
-        return len(self.estimates)
+        return self.profiles.people
 
     def promise(self, micro_epsilon: int) -> Guarantee:
         """What everybody is promised who has paid this much."""
         return promise(micro_epsilon)
 
-    def draw(self, left: Integers, right: Integers, rng: Rng) -> Floats:
-        """Σ_i b̂_i b̂'_i for each pair: two different people's noise is independent, so this is unbiased too."""
-        scores = np.empty(left.size)
-        step = max(1, CELLS // self.estimates.shape[1])
-        for start in range(0, left.size, step):
-            part = slice(start, start + step)
-            scores[part] = np.einsum("pi,pi->p", self.estimates[left[part]], self.estimates[right[part]])
-        return scores
+    def join(self, rng: Rng) -> Draw:
+        """Everybody publishes."""
+        return partial(_products, self.estimates(rng))
+
+    def estimates(self, rng: Rng) -> NDArray[np.float32]:
+        """(person, item): b̂ of every bit, from a fresh report of it; this draw is what `joining` pays for."""
+        profiles, rows = self.profiles, max(1, CELLS // self.profiles.items)
+        estimates = np.empty((profiles.people, profiles.items), dtype=np.float32)
+        for start in range(0, profiles.people, rows):
+            part = slice(start, start + rows)
+            if self.public_weights is None:
+                estimates[part] = _reported(profiles.weights[part], self.joining, self.pivot, rng)
+            else:
+                levels = np.broadcast_to(thousandths(self.public_weights), estimates.shape)[part]
+                estimates[part] = _flipped(profiles.held[part].toarray() > 0, levels, self.joining, rng)
+        return _pulled(estimates) if self.pulled else estimates
+
+
+def _pulled(estimates: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Towards each item's estimated popularity: the linear posterior, by signal over total variance."""
+    mean = np.clip(estimates.mean(axis=0), 1 / len(estimates), 1.0)
+    signal = mean * (1 - mean)
+    pull = signal / np.maximum(estimates.var(axis=0), signal)
+    return np.asarray(mean + pull * (estimates - mean), dtype=np.float32)
+
+
+def _products(estimates: NDArray[np.float32], left: Integers, right: Integers, rng: Rng) -> Floats:
+    """Σ_i b̂_i b̂'_i for each pair: two different people's noise is independent, so this is unbiased too."""
+    scores = np.empty(left.size)
+    step = max(1, CELLS // estimates.shape[1])
+    for start in range(0, left.size, step):
+        part = slice(start, start + step)
+        scores[part] = np.einsum("pi,pi->p", estimates[left[part]], estimates[right[part]])
+    return scores
 
 
 def flip_threshold(micro_epsilon: int) -> int:

@@ -1,13 +1,15 @@
 """Similarities of two profiles that keep every item's weight, on both sides.
 
 A similarity has two prices: `micro_epsilon`, what one answered pair costs an item of weight 1 on either side, and
-`joining`, what taking part at all costs it, once. `promise` turns the sum of what was paid into a guarantee, and
-`draw` gives noisy scores for unordered pairs. Everything that reads a score afterwards is free.
+`joining`, what taking part at all costs it, once. `promise` turns the sum of what was paid into a guarantee. Nothing is
+drawn before it is paid: `join`, called once `joining` is, draws what everybody publishes and gives what draws noisy
+scores of unordered pairs. Everything that reads a score afterwards is free.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, Literal, Protocol
 
@@ -26,6 +28,9 @@ ENTRIES = 4_000_000  # stored entries handled at once: bounds the memory of a ba
 TABLE = 1_024  # people up to which all pairs may be computed at once
 
 
+Draw = Callable[[Integers, Integers, Rng], Floats]  # the two sides of each pair -> their noisy scores
+
+
 class Similarity(Protocol):
     """Noisy scores of pairs, and what they cost."""
 
@@ -36,7 +41,7 @@ class Similarity(Protocol):
     @property
     def joining(self) -> int: ...
     def promise(self, micro_epsilon: int) -> Guarantee | None: ...
-    def draw(self, left: Integers, right: Integers, rng: Rng) -> Floats: ...
+    def join(self, rng: Rng) -> Draw: ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,6 +103,10 @@ class ScalarProduct:
             return None
         return _all_shared(weights.toarray(), self.coefficient)
 
+    def join(self, rng: Rng) -> Draw:
+        """Nothing is published beforehand."""
+        return self.draw
+
     def draw(self, left: Integers, right: Integers, rng: Rng) -> Floats:
         """Noisy products, in items."""
         return np.asarray((self.steps(left, right) + discrete_laplace(self.scale, left.size, rng)) / self.whole)
@@ -112,26 +121,21 @@ class Cosine:
     """
 
     product: ScalarProduct
-    sizes: Floats  # per person, at least 1
-    joining: int = 0
-    sizes_are_public: bool = False
+    joining: int  # what releasing sizes costs; 0: they are declared public
     squared: bool = False  # as in the released simulator of [AGK16]: loses the sign, so bad noise looks like likeness
 
     @classmethod
-    def charged(cls, product: ScalarProduct, *, size_epsilon: float, rng: Rng = None) -> "Cosine":
+    def charged(cls, product: ScalarProduct, *, size_epsilon: float) -> "Cosine":
         """Everybody releases Σ v_i x_i + noise once; joining costs an item of weight v another size_epsilon·v."""
         micro = int(allowance(size_epsilon))
         if micro <= 0:
             raise InvalidDeclaration(f"Released sizes need an epsilon of at least one millionth, got {size_epsilon!r}.")
-        noisy = product.profiles.stretched_sizes + discrete_laplace(Fraction(WHOLE * MICRO, micro), product.people, rng)
-        return cls(product=product, sizes=np.maximum(1.0, noisy / WHOLE), joining=micro)
+        return cls(product=product, joining=micro)
 
     @classmethod
     def public(cls, product: ScalarProduct, *, squared: bool = False) -> "Cosine":
         """Sizes declared public: neighbours then swap one item for another, which costs ε·max(v_i, v_j)."""
-        return cls(
-            product=product, sizes=np.maximum(1.0, product.profiles.sizes), sizes_are_public=True, squared=squared
-        )
+        return cls(product=product, joining=0, squared=squared)
 
     @property
     def people(self) -> int:
@@ -143,14 +147,26 @@ class Cosine:
 
     def promise(self, micro_epsilon: int) -> Guarantee:
         """With public sizes, swapping item i for item j costs ε·max(v_i, v_j): up to ε, whatever the weight of i."""
-        if not self.sizes_are_public:
+        if self.joining:
             return promise(micro_epsilon)
         note = "profile sizes are public: holds for swapping items i and j, at ε·max(v_i, v_j)"
         return promise(micro_epsilon, weighted=False, note=note)
 
-    def draw(self, left: Integers, right: Integers, rng: Rng) -> Floats:
+    def join(self, rng: Rng) -> Draw:
+        """Everybody's size is released, or known."""
+        return partial(self._draw, self.sizes(rng))
+
+    def sizes(self, rng: Rng) -> Floats:
+        """Per person, at least 1; not exact unless public: this draw is what `joining` pays for."""
+        if not self.joining:
+            return np.maximum(1.0, self.product.profiles.sizes)
+        scale = Fraction(WHOLE * MICRO, self.joining)
+        noisy = self.product.profiles.stretched_sizes + discrete_laplace(scale, self.people, rng)
+        return np.maximum(1.0, noisy / WHOLE)
+
+    def _draw(self, sizes: Floats, left: Integers, right: Integers, rng: Rng) -> Floats:
         """Noisy cosines; can be negative or above 1."""
-        cosines = np.asarray(self.product.draw(left, right, rng) / np.sqrt(self.sizes[left] * self.sizes[right]))
+        cosines = np.asarray(self.product.draw(left, right, rng) / np.sqrt(sizes[left] * sizes[right]))
         return cosines**2 if self.squared else cosines
 
 
@@ -170,6 +186,10 @@ class Exact:
     def promise(self, micro_epsilon: int) -> None:
         """Nothing."""
         return
+
+    def join(self, rng: Rng) -> Draw:
+        """Nothing is published beforehand."""
+        return self.draw
 
     def draw(self, left: Integers, right: Integers, rng: Rng) -> Floats:
         """True products or cosines."""
