@@ -106,7 +106,7 @@ class Axes:
 
     x: str  # the labels; one for each panel where they differ, separated by |
     y: str
-    log_x: bool = False  # where the numbers span more than a factor of eight
+    log_x: bool = False  # where the numbers span a factor that is worth it
     log_y: bool = False
     better: Literal["smaller", "larger", ""] = "smaller"  # which y is the better answer; "": neither
     columns: int = 1  # panels side by side

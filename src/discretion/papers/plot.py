@@ -1,12 +1,13 @@
 """Outcomes as pictures (SVG and PNG). The only file that imports Matplotlib, which is an optional package."""
 
-from math import ceil, isfinite
+import re
+from math import ceil, floor, isfinite, log10
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from discretion.papers.figure import Outcome, Point
 
@@ -15,6 +16,10 @@ PAPER = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8c6
 MARKERS = "osD^vP*X"
 AUTO = ["#6a3d9a", "#b30000", "#000000", "#00695c"]
 DASHES = ["--", (0, (5, 1)), "-", ":"]
+REFERENCE = "#999999"
+REFERENCE_DASHES = ["-.", ":", (0, (5, 1)), (0, (1, 1))]
+NORMAL_95 = 1.96  # standard errors on either side of a mean
+WIDE = 2.5  # the factor that numbers must span to be worth a logarithmic axis
 STYLE: Any = {
     "svg.hashsalt": "discretion",  # the same outcome gives the same file
     "svg.fonttype": "none",
@@ -24,6 +29,10 @@ STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "legend.frameon": False,
+    "axes.formatter.limits": (-3, 7),
+    "axes.formatter.use_mathtext": True,
+    "mathtext.default": "regular",
+    "figure.constrained_layout.w_pad": 0.08,  # inches: labels of neighbouring panels keep apart
 }
 
 
@@ -42,15 +51,17 @@ def _canvas(outcome: Outcome) -> Canvas:
     rows = ceil(len(panels) / columns)
     width, height = (7.2, 4.6) if len(panels) == 1 else (1.0 + 3.6 * columns, 1.0 + 2.9 * rows)
     canvas = Canvas(figsize=(width, height), layout="constrained", dpi=130)
-    canvas.suptitle(outcome.figure.title, fontsize=11)
+    canvas.suptitle(_typeset(outcome.figure.title), fontsize=11)
     looks = _looks(outcome)
     grid = canvas.subplots(rows, columns, squeeze=False)
     for spare in grid.flat[len(panels) :]:
         spare.set_axis_off()
     for place, panel in zip(grid.flat, panels, strict=False):
         points = [p for p in outcome.points.rows if p.panel == panel]
+        _label(place, outcome, panel)
         (_bars if any(isinstance(p.x, str) for p in points) else _lines)(place, points, looks)
-        _label(place, outcome, panel, points)
+        _scale(place, "x", [p.x for p in points], axes.log_x)
+        _scale(place, "y", [p.y for p in points], axes.log_y)
     handles: dict[str, Any] = {}
     for place in grid.flat:
         handles.update(dict(zip(*reversed(place.get_legend_handles_labels()), strict=True)))
@@ -60,6 +71,11 @@ def _canvas(outcome: Outcome) -> Canvas:
     return canvas
 
 
+def _typeset(text: str) -> str:
+    """ε_M with its letter as a subscript."""
+    return re.sub(r"(\w)_(\w)", r"$\1_{\2}$", text)
+
+
 def _legend_columns(names: list[str], width: float) -> int:
     lengths = [len(name) for name in names] or [1]
     usual = (max(lengths) + sum(lengths) / len(lengths)) / 2  # columns are as wide as their own longest name
@@ -67,18 +83,14 @@ def _legend_columns(names: list[str], width: float) -> int:
 
 
 def _looks(outcome: Outcome) -> dict[str, dict[str, Any]]:
+    """How each curve is drawn: the paper's with markers, ours heavy and without, references grey."""
     looks: dict[str, dict[str, Any]] = {}
     for number, name in enumerate(outcome.points.names("paper")):
         looks[name] = {"color": PAPER[number % 8], "marker": MARKERS[number % 8], "lw": 1.4, "ms": 4.5, "zorder": 3}
     for number, name in enumerate(outcome.points.names("auto")):
         looks[name] = {"color": AUTO[number % 4], "ls": DASHES[number % 4], "lw": 2.6, "marker": "", "zorder": 2.5}
     for number, name in enumerate(outcome.points.names("reference")):
-        looks[name] = {
-            "color": "#999999",
-            "ls": ["-.", ":", (0, (5, 1)), (0, (1, 1))][number % 4],
-            "lw": 1.6,
-            "marker": "",
-        }
+        looks[name] = {"color": REFERENCE, "ls": REFERENCE_DASHES[number % 4], "lw": 1.6, "marker": ""}
     return looks
 
 
@@ -87,10 +99,13 @@ def _lines(place: Any, points: list[Point], looks: dict[str, dict[str, Any]]) ->
         mine = [p for p in points if p.curve == name and isfinite(p.y)]
         look = looks[name] | ({"marker": ""} if len(mine) > 40 else {})
         xs, ys = [p.x for p in mine], [p.y for p in mine]
-        if any(p.spread > 0 for p in mine):
-            place.errorbar(xs, ys, yerr=[1.96 * p.spread for p in mine], label=name, capsize=2, elinewidth=0.9, **look)
+        spread = [NORMAL_95 * p.spread for p in mine]
+        if any(spread):
+            place.errorbar(xs, ys, yerr=spread, label=name, capsize=2, elinewidth=0.9, **look)
         else:
             place.plot(xs, ys, label=name, **look)
+    if all(isinstance(p.x, int) for p in points):
+        place.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _bars(place: Any, points: list[Point], looks: dict[str, dict[str, Any]]) -> None:
@@ -100,34 +115,48 @@ def _bars(place: Any, points: list[Point], looks: dict[str, dict[str, Any]]) -> 
     for number, name in enumerate(names):
         mine = [p for p in points if p.curve == name]
         where = [xs.index(p.x) + (number - (len(names) - 1) / 2) * width for p in mine]
-        look = {"color": looks[name]["color"], "zorder": 3}
-        spread = [1.96 * p.spread for p in mine]
-        place.bar(where, [p.y for p in mine], width * 0.95, label=name, yerr=spread if any(spread) else None, **look)
+        bars = place.bar(where, [p.y for p in mine], width * 0.95, label=name, color=looks[name]["color"], zorder=3)
+        place.bar_label(bars, fmt="{:.4g}", padding=2, fontsize=8)
     place.set_xticks(range(len(xs)), [str(x) for x in xs])
+    place.grid(visible=False, axis="x")
+    place.margins(y=0.12)  # room for the numbers above the bars
 
 
-def _label(place: Any, outcome: Outcome, panel: str, points: list[Point]) -> None:
-    axes = outcome.figure.axes
-    number = outcome.points.panels.index(panel)
+def _label(place: Any, outcome: Outcome, panel: str) -> None:
+    axes, panels = outcome.figure.axes, outcome.points.panels
+    number = panels.index(panel)
     x_labels, y_labels = axes.x.split("|"), axes.y.split("|")
-    place.set_xlabel(x_labels[number % len(x_labels)])
+    place.set_xlabel(_typeset(x_labels[number % len(x_labels)]))
     if len(y_labels) > 1 or number % axes.columns == 0:
         place.set_ylabel(y_labels[number % len(y_labels)])
-    if len(outcome.points.panels) > 1:
+    if len(panels) > 1 and all(panels):
         place.set_title(panel, fontsize=10)
-    if all(isinstance(p.x, int) for p in points):
-        place.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _scale(place.xaxis, [p.x for p in points], axes.log_x)
-    _scale(place.yaxis, [p.y for p in points], axes.log_y)
 
 
-def _scale(axis: Any, values: list[Any], wanted: bool) -> None:
-    """Logarithmic where numbers span a factor of eight; with plain labels while they span less than a thousand."""
-    positive = [v for v in values if not isinstance(v, str) and isfinite(v) and v > 0]
-    if not wanted or len(positive) < 2 or max(positive) < 8 * min(positive):
+def _scale(place: Any, side: str, values: list[Any], wanted: bool) -> None:
+    """Logarithmic where it is wanted and worth it; with plain labels while numbers span less than a thousand."""
+    numbers = [v for v in values if not isinstance(v, str) and isfinite(v)]
+    positive = [v for v in numbers if v > 0]
+    axis = getattr(place, f"{side}axis")
+    if not wanted or len(positive) < 2 or max(positive) < WIDE * min(positive):
+        if max(numbers, default=0) >= 10_000:
+            axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         return
-    axis._set_axes_scale("log")
-    if max(positive) < 1_000 * min(positive):
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+    place.set(**{f"{side}scale": "log"})
+    if place.patches and side == "y":  # a bar needs a floor, and some height above it
+        place.set_ylim(bottom=10.0 ** floor(log10(min(positive))))
+    span = max(positive) / min(positive)
+    if span < 1_000:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if span > 8 else (1, 1.5, 2, 3, 4, 5, 6, 8)))
+        tiny = max(positive) < 0.001
+        axis.set_major_formatter(FuncFormatter(lambda value, position: _power(value) if tiny else _decimal(value)))
         axis.set_minor_locator(NullLocator())
+
+
+def _decimal(value: float) -> str:
+    return f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+def _power(value: float) -> str:
+    exponent = floor(log10(value) + 1e-9)
+    return f"${value / 10.0**exponent:.3g}\\cdot10^{{{exponent}}}$"
