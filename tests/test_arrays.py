@@ -133,6 +133,16 @@ def test_required_values_make_the_number_public_and_missing_ones_the_bound_neare
     assert "everybody has a value" not in release.error.assumption
 
 
+def test_a_required_sum_needs_noise_for_the_width_of_the_bounds_only():
+    values = 900 + INCOME / 10
+    values[:40] = np.nan
+    how = {"epsilon": EPSILON, "bounds": (900, 1000), "rng": simulation(1), "mechanism": "minimum"}
+    free, required = dn.sum(values, **how), dn.sum(values, required=True, **how)
+    assert pytest.approx(10, rel=1e-3) == free.error.noise / required.error.noise
+    truth = np.nan_to_num(values, nan=900).sum()
+    assert pytest.approx(truth, abs=8 * required.error.noise) == required.value
+
+
 def test_values_are_clamped_to_the_bounds():
     release = dn.sum(AGES, epsilon=np.full(N, 100.0), bounds=(10, 20))
     assert pytest.approx(np.clip(AGES, 10, 20).sum(), abs=5) == release.value

@@ -103,7 +103,7 @@ def test_nobody_loses_more_than_the_charge(law_of, question, column, mechanism, 
     check(law_of, lambda values: asked(COLUMNS[column](values), **how), protects)
 
 
-@pytest.mark.parametrize("question", ["mean", "variance", "median", "maximum"])
+@pytest.mark.parametrize("question", ["sum", "mean", "variance", "median", "maximum"])
 def test_required_values_are_protected_though_some_are_missing(law_of, question):
     asked, shape, (name, *_) = QUESTIONS[question]
     check(law_of, lambda v: asked(v, epsilon=EPSILON, required=True, mechanism=name, **shape), "value")

@@ -1,6 +1,7 @@
 """Questions about arrays and data frames: one ε per person, no ledger. Each is specification → plan → release.
 
-Every function takes `epsilon`, one per person, and these choices:
+Every function takes `epsilon`, one per person; those about numbers `bounds`, and perhaps `grid` and `required`; and all
+of them these choices:
 
 mechanism   "auto" (the smallest predicted error) or a name; a name may be followed by that mechanism's own options
 assume      None: nothing about the data; "independent": preferences are unrelated to values; or a number between
@@ -13,7 +14,7 @@ model       "personalized"; or "individual", with acknowledged=True: not differe
 A missing, NaN or infinite value contributes nothing, and its person is protected like everybody else.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -32,7 +33,7 @@ from discretion.noise import Floats, Rng
 from discretion.plan import Plan, choose
 from discretion.preference import Integers, Specification
 from discretion.release import Error, Release
-from discretion.statistics import Aggregate, Measure, Statistics
+from discretion.statistics import Aggregate, Kind, Measure, Statistics
 
 STEPS = {
     "quantile": 1_000,
@@ -56,73 +57,52 @@ def histogram(values: Any, *, categories: Sequence[Any], epsilon: Any, **choices
     return replace(release, columns={"category": tuple(categories), **release.columns})
 
 
-def sum(
-    values: Any, *, epsilon: Any, bounds: tuple[float, float], grid: float | None = None, **choices: Any
-) -> Release:
-    """The sum of values, each clamped to `bounds`; a missing value adds 0."""
-    column = numbers(values)
-    return _answer("sum", _gridded("sum", column, bounds, grid), column, epsilon, **choices)
+def sum(values: Any, **choices: Any) -> Release:
+    """The sum of values, each clamped to `bounds`; a missing value adds 0.
 
-
-def mean(
-    values: Any,
-    *,
-    epsilon: Any,
-    bounds: tuple[float, float],
-    grid: float | None = None,
-    required: bool = False,
-    **choices: Any,
-) -> Release:
-    """The mean of values, each clamped to `bounds`, over the people who have one.
-
-    `required` declares that everybody has one, which makes their number public and the answer better; a value that
-    is missing all the same counts as the bound nearest 0.
+    `required` declares that everybody has a value, which makes their number public and the answer better where the
+    bounds are far from 0; one that is missing all the same counts as the bound nearest 0.
     """
-    column = _numbers(values, required, choices)
-    return _answer("mean", _gridded("mean", column, bounds, grid), column, epsilon, **choices)
+    return _numeric("sum", "sum", values, **choices)
 
 
-def variance(
-    values: Any,
-    *,
-    epsilon: Any,
-    bounds: tuple[float, float],
-    grid: float | None = None,
-    required: bool = False,
-    **choices: Any,
-) -> Release:
-    """The population variance of values, each clamped to `bounds`; `required` as for `mean`."""
-    column = _numbers(values, required, choices)
-    return _answer("variance", _gridded("variance", column, bounds, grid), column, epsilon, **choices)
+def mean(values: Any, **choices: Any) -> Release:
+    """The mean of values, each clamped to `bounds`, over the people who have one; `required` as for `sum`."""
+    return _numeric("mean", "mean", values, **choices)
+
+
+def variance(values: Any, **choices: Any) -> Release:
+    """The population variance of values, each clamped to `bounds`; `required` as for `sum`."""
+    return _numeric("variance", "variance", values, **choices)
 
 
 def median(values: Any, **choices: Any) -> Release:
     """The lower median of values, each clamped to `bounds`; see `quantile`."""
-    return _quantile("median", values, Fraction(1, 2), **choices)
+    return _numeric("median", "quantile", values, Fraction(1, 2), **choices)
 
 
 def quantile(values: Any, q: float, **choices: Any) -> Release:
     """The value of rank ⌈q·n⌉ among the n people who have one, each clamped to `bounds`.
 
     Candidates are the points of a grid, 1,000 steps from bound to bound or `grid` apart. The error is in ranks: a
-    share of the people. `required` as for `mean`.
+    share of the people. `required` as for `sum`.
     """
     if not 0 <= q <= 1:
         raise InvalidDeclaration(f"q must be from 0 (the minimum) to 1 (the maximum), got {q!r}.")
     rank = Fraction(q).limit_denominator(10_000)
     if (rank in (0, 1)) != (q in (0, 1)):
         raise InvalidDeclaration(f"q must be 0, 1 or at least 0.0001 away from them, got {q!r}.")
-    return _quantile("quantile", values, rank, **choices)
+    return _numeric("quantile", "quantile", values, rank, **choices)
 
 
 def minimum(values: Any, **choices: Any) -> Release:
     """The smallest value, each clamped to `bounds`; it aims a little inside, where people are."""
-    return _quantile("min", values, Fraction(0), **choices)
+    return _numeric("min", "quantile", values, Fraction(0), **choices)
 
 
 def maximum(values: Any, **choices: Any) -> Release:
     """The largest value, each clamped to `bounds`; it aims a little inside, where people are."""
-    return _quantile("max", values, Fraction(1), **choices)
+    return _numeric("max", "quantile", values, Fraction(1), **choices)
 
 
 def mode(values: Any, *, categories: Sequence[Any], epsilon: Any, **choices: Any) -> Release:
@@ -136,10 +116,11 @@ def mode(values: Any, *, categories: Sequence[Any], epsilon: Any, **choices: Any
     return replace(release, columns={"mode": tuple(categories[int(pick)] for pick in release.columns["mode"])})
 
 
-def _quantile(
+def _numeric(
     name: str,
+    kind: Kind,
     values: Any,
-    rank: Fraction,
+    rank: Fraction | None = None,
     *,
     epsilon: Any,
     bounds: tuple[float, float],
@@ -147,15 +128,11 @@ def _quantile(
     required: bool = False,
     **choices: Any,
 ) -> Release:
-    column = _numbers(values, required, choices)
-    return _answer(name, _gridded("quantile", column, bounds, grid, rank), column, epsilon, **choices)
-
-
-def _numbers(values: Any, required: bool, choices: Mapping[str, Any]) -> Column:
-    """The values; where they are required, a missing one is filled in, which would turn an absence into a value."""
+    """A question about clamped numbers. Where they are required, a missing one becomes a value: no absence any more."""
     if required and choices.get("protects") == "presence":
         raise InvalidDeclaration('required declares that everybody has a value: it needs protects="value".')
-    return numbers(values).filled() if required else numbers(values)
+    column = numbers(values).filled() if required else numbers(values)
+    return _answer(name, _gridded(kind, column, bounds, grid, rank), column, epsilon, **choices)
 
 
 def _answer(
@@ -295,7 +272,7 @@ def _sums(values: Integers, cell: Integers, size: int) -> Any:
 
 
 def _gridded(
-    kind: Any, column: Column, bounds: tuple[float, float], grid: float | None, rank: Fraction | None = None
+    kind: Kind, column: Column, bounds: tuple[float, float], grid: float | None, rank: Fraction | None
 ) -> Aggregate:
     """The shape of a question about clamped numbers: bounds and step become whole numbers of steps."""
     low, high = _bounds(bounds)
