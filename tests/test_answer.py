@@ -200,6 +200,13 @@ def test_explain_is_the_plan_that_would_be_charged(ledger):
     assert str(plan) == release.explain()
 
 
+def test_a_plan_names_nobody(ledger):
+    ledger.prefer("patients", 1234, 0.2)
+    plan = explain(Question(sql=COUNT), ledger=ledger)
+    assert "1234" in plan.source.cohorts.changes["person"].to_pylist()
+    assert "Cohorts(" not in f"{plan!r} {plan}"
+
+
 def test_a_refusal_costs_nothing(ledger):
     before = len(ledger.history())
     for sql in ("SELECT age FROM patients", "SELECT COUNT(*) FROM nobody", "DROP TABLE patients"):

@@ -1,7 +1,7 @@
 """Choose the mechanism with the smallest predicted error, from public information only."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from inspect import signature
 from math import isfinite
@@ -55,7 +55,7 @@ class Plan:
 
     specification: Specification  # what each cohort may spend on a choice of weight 1
     choices: tuple[Choice, ...]
-    source: Any = None  # which rows, in the engine's words
+    source: Any = field(default=None, repr=False)  # which rows, in the engine's words; it names people
 
     @property
     def guarantee(self) -> Guarantee:
