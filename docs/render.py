@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -17,18 +17,29 @@ STYLE = (
 )
 
 
-def main() -> None:
-    shutil.rmtree(SITE, ignore_errors=True)
-    SITE.mkdir()
+def main(site: Path = SITE) -> None:
+    shutil.rmtree(site, ignore_errors=True)
+    site.mkdir()
     pages = {"index": ROOT / "README.md"} | {page.stem: page for page in sorted((ROOT / "docs").glob("*.md"))}
     nav = "".join(f'<a href="{name}.html">{"discretion" if name == "index" else name}</a>' for name in pages)
     markdown = MarkdownIt("commonmark").enable("table")
     for name, page in pages.items():
         body = re.sub(r'href="(?:docs/)?([\w-]+)\.md(#[^"]*)?"', r'href="\1.html\2"', markdown.render(page.read_text()))
-        head = f"<!doctype html><meta charset=utf-8><title>discretion: {escape(name)}</title><style>{STYLE}</style>"
-        (SITE / f"{name}.html").write_text(f"{head}<nav>{nav}</nav>{body}")
-    shutil.copytree(ROOT / "docs" / "figures", SITE / "figures")
-    print(f"{len(pages)} pages: open {SITE.name}/index.html")
+        body = re.sub(r"<h([1-6])>(.*?)</h\1>", _linkable, body)
+        head = (
+            '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+            f"<title>discretion: {escape(name)}</title><style>{STYLE}</style>"
+        )
+        (site / f"{name}.html").write_text(f"{head}<nav>{nav}</nav>{body}")
+    shutil.copytree(ROOT / "docs" / "figures", site / "figures")
+    print(f"{len(pages)} pages: open {site.name}/index.html")
+
+
+def _linkable(heading: re.Match[str]) -> str:
+    """A heading with the name that Git hosts give it, so that links to a section work in both places."""
+    level, title = heading.groups()
+    name = re.sub(r"[^\w\- ]", "", unescape(re.sub(r"<[^>]+>", "", title)).lower()).replace(" ", "-")
+    return f'<h{level} id="{escape(name)}">{title}</h{level}>'
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from discretion import errors
 from discretion.cli import app
@@ -16,8 +18,8 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+def blocks(language: str, page: Path = ROOT / "README.md") -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), flags=re.DOTALL)
 
 
 def test_the_first_example_has_at_most_eight_lines():
@@ -38,6 +40,47 @@ def test_the_readme_runs(tmp_path):
     run = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert run.returncode == 0, run.stdout + run.stderr
     assert len(commands) >= 5
+
+
+@pytest.mark.parametrize("page", [page.name for page in sorted(DOCS.glob("*.md")) if blocks("python", page)])
+def test_the_examples_of_a_page_run_one_after_the_other(page, tmp_path):
+    script = "\n".join(blocks("python", DOCS / page))
+    run = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+def described() -> dict[str, str]:
+    """Every command, the subcommands of groups included, and its help."""
+    groups = {f"{group.name} ": group.typer_instance for group in app.registered_groups}
+    commands = {
+        f"{prefix}{command.name or command.callback.__name__}"
+        for prefix, group in {"": app, **groups}.items()
+        for command in group.registered_commands
+    }
+    return {name: CliRunner().invoke(app, [*name.split(), "--help"]).output for name in sorted(commands)}
+
+
+def test_every_option_is_documented():
+    documented = (DOCS / "cli.md").read_text()
+    for name, told in described().items():
+        options = set(re.findall(r"^ +(?:-h, )?(--[a-z-]+)", told, flags=re.MULTILINE))
+        assert "--help" in options
+        assert [] == [one for one in options if not re.search(rf"{one}(?![a-z-])", documented)], name
+
+
+def test_commands_shown_in_the_documents_have_the_options_they_use():
+    told = described()
+    shown = [
+        line.removeprefix("$ ")
+        for page in (ROOT / "README.md", DOCS / "cli.md")
+        for block in blocks("console", page)
+        for line in block.splitlines()
+        if line.removeprefix("$ ").startswith("discretion ")
+    ]
+    assert len(shown) >= 10
+    for line in shown:
+        name = next(name for name in sorted(told, key=len, reverse=True) if line.startswith(f"discretion {name}"))
+        assert [] == [option for option in re.findall(r" (--[a-z-]+)", line) if option not in told[name]], line
 
 
 def test_every_command_is_documented():
@@ -66,9 +109,29 @@ def test_every_mechanism_is_documented_and_states_its_theorem():
 @pytest.mark.parametrize("path", [*sorted(p.name for p in DOCS.glob("*.md")), "README.md"])
 def test_links_between_documents_lead_somewhere(path):
     page = ROOT / path if path == "README.md" else DOCS / path
-    for target in re.findall(r"\]\(([^)#]+\.(?:md|py|png|svg))\)", page.read_text()):
+    for target, section in re.findall(r"\]\(([^)#]+\.(?:md|py|png|svg))(?:#([^)]+))?\)", page.read_text()):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), f"{path} -> {target}"
+            assert not section or section in sections(page.parent / target), f"{path} -> {target}#{section}"
+
+
+def sections(page: Path) -> set[str]:
+    """The names that links can lead to, as Git hosts and docs/render.py make them from headings."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_site_has_every_page_and_no_link_leads_nowhere(tmp_path):
+    render = runpy.run_path(str(DOCS / "render.py"))
+    render["main"](tmp_path / "site")
+    pages = {page.name: page.read_text() for page in (tmp_path / "site").glob("*.html")}
+    assert {"index.html", *(f"{page.stem}.html" for page in DOCS.glob("*.md"))} == set(pages)
+    for name, text in pages.items():
+        for target in re.findall(r'(?:href|src)="([^"]+)"', text):
+            file, _, section = target.partition("#")
+            if not target.startswith("http"):
+                assert (tmp_path / "site" / file).exists(), f"{name} -> {target}"
+                assert not section or f'id="{section}"' in pages[file], f"{name} -> {target}"
 
 
 def test_nothing_names_a_place_that_only_its_authors_have():

@@ -51,11 +51,18 @@ def _remarks(release: Release) -> Iterator[str]:
                 f"{name}: the truth lies from {low:,.12g} to {high:,.12g}; noise took an answer outside. It is "
                 "shown as drawn, because answers moved back inside would be wrong on average."
             )
-        if within and all(e.interval(value) == limits for value, e, limits in within):
+        if within and all(_says_nothing(value, e, limits) for value, e, limits in within):
             yield (
                 f"{name}: too much noise to say anything; the truth may be anywhere that is possible. Ask "
                 "with a larger share, for fewer columns or groups, or with an assumption you can defend."
             )
+
+
+def _says_nothing(value: float, error: Error, limits: tuple[float, float]) -> bool:
+    """Whether the interval is all that is possible; one that was paid for has no noise and is its own limits."""
+    low, high = limits
+    paid = error.noise == 0 and not (error.bias >= high - low and low < value < high)
+    return error.interval(value) == limits and not paid
 
 
 def release_json(release: Release) -> str:
