@@ -209,6 +209,16 @@ def test_no_rows_at_all_give_noise_alone():
     assert isinstance(made, Perturbation)
 
 
+@pytest.mark.parametrize("rows", [50, 501, 3001])
+def test_people_who_chose_0_do_not_move_a_single_bit(rows):
+    """Whether they are there at all: sums of doubles depend on how many are added, even if they are 0."""
+    rng = noise.simulation(9)
+    made = weighted(np.array([0, 1_000_000]), Logistic(), 3.0, "presence")
+    x, weight = _person(rng, 5, rows + 7), made.weights[rng.permutation([0] * 7 + [1] * rows)]
+    there = made.release(Logistic(), x, weight, noise.simulation(3))
+    assert made.release(Logistic(), x[weight > 0], weight[weight > 0], noise.simulation(3)).tolist() == there.tolist()
+
+
 def needed_norms(made, loss, x, weight, draws):
     """What ‖b‖ must have been in each of so many releases: the linear term that makes θ the minimiser."""
     rng = noise.simulation(6)

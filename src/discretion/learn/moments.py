@@ -1,7 +1,7 @@
 """Moments: Σ w x xᵀ and Σ w x y over people of weight w, released with noise; then a linear model from them.
 
-Two domains. In the cube every |x_j| and |y| is at most 1; in the ball ‖x‖₂ and |y| are. Three releases: `whole`
-(both domains, discrete Laplace noise on whole numbers, exact) and `gaussian` (ball, δ > 0, float).
+Two domains. In the cube every |x_j| and |y| is at most 1; in the ball ‖x‖₂ and |y| are. Two releases: `Whole` (both
+domains, discrete Laplace noise on whole numbers, exact) and `gaussian` (ball, δ > 0, float).
 """
 
 from dataclasses import dataclass
@@ -152,7 +152,8 @@ def gaussian(x: Floats, y: Floats, weight: Floats, protects: Protects, mu: float
     shorter rows change less (the derivative in a length is not negative). A row that comes or goes: at most 2. Noise
     of s on the diagonal and s/√2 mirrored off it is spherical in that (Frobenius) norm.
     """
-    size = x.shape[1]
+    size, used = x.shape[1], weight > 0  # rows that do not count must not even move a rounding error
+    x, y, weight = x[used], y[used], weight[used]
     spread = sqrt(4.5 if protects == "value" else 2.0) / mu
     rows, columns = np.triu_indices(size)
     off = np.where(rows != columns, sqrt(0.5), 1.0) * spread

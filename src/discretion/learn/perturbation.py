@@ -36,9 +36,9 @@ class Perturbation:
 
     def release(self, loss: Loss, x: Floats, weight: Floats, rng: Rng) -> Floats:
         """The perturbed minimiser of rows x (each times its label) with these weights."""
-        size = x.shape[1]
+        size, used = x.shape[1], weight > 0  # rows that do not count must not even move a rounding error
         tilt = noise.spherical(self.linear, size, rng) if self.linear else np.zeros(size)
-        risk = Risk(loss=loss, x=x, weight=weight, ridge=self.ridge, tilt=tilt)
+        risk = Risk(loss=loss, x=x[used], weight=weight[used], ridge=self.ridge, tilt=tilt)
         return minimise(risk) + noise.spherical(self.blur, size, rng)
 
 
