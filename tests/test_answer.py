@@ -200,6 +200,20 @@ def test_explain_is_the_plan_that_would_be_charged(ledger):
     assert str(plan) == release.explain()
 
 
+def test_rows_of_people_are_no_lookup(tmp_path):
+    """Joined ON 17 = patient_id, the row of one patient would meet every visit."""
+    with clinic(tmp_path) as db:
+        shared = {"person": "patient_id", "register": "patients"}
+        files = {name: tmp_path / f"{name}.parquet" for name in ("patients", "visits", "towns")}
+        for owned in ("patients", "visits"):
+            with pytest.raises(InvalidDeclaration, match="holds rows of people"):
+                db.protect("visits", files["visits"], **shared, lookups={"people": (files[owned], "patient_id")})
+        write(pa.table({"patient_id": [1]}), files["towns"])
+        db.protect("visits", files["visits"], **shared, lookups={"towns": (files["towns"], "patient_id")})
+        with pytest.raises(InvalidDeclaration, match="holds rows of people"):
+            db.protect("towns", files["towns"], **shared)
+
+
 def test_a_plan_names_nobody(ledger):
     ledger.prefer("patients", 1234, 0.2)
     plan = explain(Question(sql=COUNT), ledger=ledger)

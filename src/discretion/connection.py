@@ -105,6 +105,7 @@ class Connection:
         known = [one.name for one in self._ledger.registers()]
         lookups = (declared.get("lookups") or {}).items()
         declared["lookups"] = {key: self._lookup(name, key, value) for key, value in lookups}
+        self._keep_apart(name, place, [lookup.source for lookup in declared["lookups"].values()])
         table = declare(name, place, columns, known, person=person, epsilon=epsilon, register=register, **declared)
         if not register:
             choices = Enrolment(
@@ -249,6 +250,17 @@ class Connection:
         if key not in columns:
             raise InvalidDeclaration(f"Lookup {name!r} has no column {key!r}; it has {', '.join(map(repr, columns))}.")
         return Lookup(source=place, key=key, columns=dict(columns))
+
+    def _keep_apart(self, name: str, place: str, lookups: Sequence[str]) -> None:
+        """Refuse rows of people as a lookup: joined ON 17 = id, one person's row would meet everybody's."""
+        others = [one for one in self._ledger.tables() if one.name != name]
+        registers = [Enrolment.from_json(one.source).source for one in self._ledger.registers()]
+        public = {*lookups, *(lookup.source for one in others for lookup in one.lookups.values())}
+        if both := sorted(public & {place, *registers, *(one.source for one in others)}):
+            raise InvalidDeclaration(
+                f"{both[0]!r} holds rows of people, so it cannot be a lookup: whatever it says about somebody could be "
+                "asked without a charge. Join it before protecting, or give a table without people."
+            )
 
     def _redeclare(self, table: Table, source: Any) -> None:
         place = table.source if source is None else self._place(table.name, source)
