@@ -111,7 +111,7 @@ def test_balance_receipt_and_history_agree(clinic):
 def test_a_change_of_mind_is_recorded(clinic):
     assert told("prefer 17 0.2")["entry"]
     assert 0.2 == told("receipt 17")["allowance"]
-    assert "Entry" in run("prefer 17 0").stdout
+    assert "from now on ε = 0 at most; 0 is spent, 0 is left." in run("prefer 17 0").stdout
     assert 2 == run("prefer 17 -- -1").exit_code
     assert 2 == run("prefer 17 often").exit_code
     assert 2 == run("prefer 17_000 1").exit_code
@@ -121,8 +121,10 @@ def test_a_changed_file_is_refused_until_refresh(clinic):
     assert "Nothing changed" in run("refresh patients").stdout
     write(patients(501), clinic / "patients.csv")
     assert 2 == run("query", COUNT).exit_code
-    assert told("refresh patients")["entry"]
+    assert " changed." in run("refresh patients").stdout
     assert 0 == run("query", COUNT).exit_code
+    write(patients(502), clinic / "patients.csv")
+    assert told("refresh patients")["entry"]
 
 
 def test_the_ledger_is_audited_against_an_earlier_head(clinic):

@@ -17,6 +17,10 @@ def test_it_prints_one_aligned_line_a_row():
     ] == str(Listing(PEOPLE)).splitlines()
 
 
+def test_every_micro_epsilon_is_shown():
+    assert ["spent", "1.684411"] == str(Listing(pa.table({"spent": [1.684411]}))).split()
+
+
 def test_wide_signs_keep_columns_aligned():
     towns = Listing(pa.table({"town": ["東京", "Bern"], "people": [9, 10]}))
     assert ["town  people", "東京       9", "Bern      10"] == str(towns).splitlines()

@@ -3,6 +3,7 @@
 import io
 import json
 from dataclasses import replace
+from fractions import Fraction
 from math import inf
 
 import numpy as np
@@ -82,6 +83,13 @@ def test_a_plan_shows_every_candidate_and_what_people_pay(plan):
     assert any(note.startswith("not weighted_rank") for note in count.notes)
     assert any("split over 2 aggregates" in note for note in pay.notes)
     assert "more levels" in pay.rows[len(pay.rows) // 2][0]
+
+
+def test_a_plan_of_a_median_says_once_that_errors_are_in_ranks():
+    median = Aggregate(kind="quantile", protects="value", rank=Fraction(1, 2), upper=100)
+    (sheet, _) = render.plan_sheets(choose([median], SPECIFICATION, Belief()))
+    assert all(row[1].endswith("%") for row in sheet.rows)
+    assert "ranks" in sheet.notes[0]
 
 
 def test_a_plan_as_json_adds_up_to_the_guarantee(plan):

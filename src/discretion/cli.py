@@ -168,7 +168,8 @@ def refresh(
     """
     with _opened(ledger) as db, working("Comparing"):
         entry = db.refresh(name, source or None)
-    _print(json, render.to_json({"entry": entry}), [Sheet(title=f"Entry {entry}." if entry else "Nothing changed.")])
+        history = db.history()
+    _print(json, render.to_json({"entry": entry}), render.refresh_sheets(entry, history))
 
 
 @app.command()
@@ -288,7 +289,8 @@ def prefer(
     """
     with _opened(ledger) as db:
         entry = db.prefer(person, epsilon, register=register)
-    _print(json, render.to_json({"entry": entry}), [Sheet(title=f"Entry {entry}.")])
+        found = db.receipt(person, register=register)
+    _print(json, render.to_json({"entry": entry}), render.change_sheets(entry, found))
 
 
 @audits.command("ledger")

@@ -114,11 +114,13 @@ def plan_json(plan: Plan) -> str:
 
 def _choice_sheet(choice: Choice) -> Sheet:
     suitable = [candidate for candidate in choice.candidates if candidate.error is not None]
+    ranked = choice.chosen.error is not None and choice.chosen.error.unit == "rank"
+    ranks = ("errors are in ranks: a share of the rows that are asked about",) if ranked else ()
     return Sheet(
         title=f"{choice.label}: {choice.chosen.name}",
         columns=("mechanism", "error", "bias", "noise", "compared"),
         rows=tuple(_candidate_row(candidate, choice.chosen) for candidate in suitable),
-        notes=tuple(f"not {c.name}: {c.reason}" for c in choice.candidates if c.error is None),
+        notes=(*ranks, *(f"not {c.name}: {c.reason}" for c in choice.candidates if c.error is None)),
         numbers=frozenset({"error", "bias", "noise", "compared"}),
     )
 
@@ -191,7 +193,7 @@ def history_sheets(history: Listing) -> list[Sheet]:
                 (
                     row["entry"].partition("-")[0],
                     _when(row["time"]),
-                    "" if row["largest_epsilon"] is None else f"{row['largest_epsilon']:.6g}",
+                    "" if row["largest_epsilon"] is None else _amount(row["largest_epsilon"]),
                     *([row["analyst"] or ""] if analysts else []),
                     _what(row),
                 )
@@ -202,12 +204,24 @@ def history_sheets(history: Listing) -> list[Sheet]:
     ]
 
 
+def change_sheets(entry: str, receipt: Receipt) -> list[Sheet]:
+    """What somebody who chose anew is told."""
+    allowed, spent, left = map(_amount, (receipt.allowance, receipt.spent, receipt.remaining))
+    return [Sheet(title=f"Entry {entry}: from now on ε = {allowed} at most; {spent} is spent, {left} is left.")]
+
+
+def refresh_sheets(entry: str, history: Listing) -> list[Sheet]:
+    """What accepting a changed source changed."""
+    texts = [row["text"] for row in history if row["entry"] == entry]
+    return [Sheet(title=f"Entry {entry}: {', '.join(texts)}." if entry else "Nothing changed.")]
+
+
 def receipt_sheets(receipt: Receipt) -> list[Sheet]:
     """What one person was promised, and what was spent on which answers."""
     head = Sheet(
         title="Receipt",
         columns=("register", "allowed", "spent", "left"),
-        rows=((receipt.register, f"{receipt.allowance:g}", f"{receipt.spent:g}", f"{receipt.remaining:g}"),),
+        rows=((receipt.register, *map(_amount, (receipt.allowance, receipt.spent, receipt.remaining))),),
         notes=(receipt.summary,),
         numbers=frozenset({"allowed", "spent", "left"}),
     )
@@ -215,7 +229,7 @@ def receipt_sheets(receipt: Receipt) -> list[Sheet]:
         title="What you chose",
         columns=("when", "chosen", "counts as", "by"),
         rows=tuple(
-            (_when(one.time), "" if one.epsilon is None else f"{one.epsilon:g}", f"{one.level:g}", one.by)
+            (_when(one.time), "" if one.epsilon is None else _amount(one.epsilon), _amount(one.level), one.by)
             for one in receipt.statements
         ),
     )
@@ -223,7 +237,7 @@ def receipt_sheets(receipt: Receipt) -> list[Sheet]:
     used = Sheet(
         title="Answers that could have used your data",
         columns=("when", "ε", "odds", "question"),
-        rows=tuple((_when(use.time), f"{use.epsilon:g}", _factor(use, receipt), use.question) for use in uses),
+        rows=tuple((_when(use.time), _amount(use.epsilon), _factor(use, receipt), use.question) for use in uses),
         notes=tuple(dict.fromkeys(map(_promise, uses))),
         numbers=frozenset({"ε", "odds"}),
     )
@@ -355,12 +369,17 @@ def _size(amount: float, error: Error) -> str:
     if not isfinite(amount):
         return "no bound"
     if error.unit == "rank":
-        return f"{amount:.2%} of ranks"
+        return f"{amount:.2%}"
     return f"{amount:,.0f}" if amount >= 100 else f"{amount:.3g}"
 
 
 def _epsilon(micro: int) -> str:
-    return f"{micro / MICRO:.6g}"
+    return _amount(micro / MICRO)
+
+
+def _amount(epsilon: float) -> str:
+    """Every micro-ε of it: what is spent and what is left add up."""
+    return f"{epsilon:,.10g}"
 
 
 def _when(time: str) -> str:
