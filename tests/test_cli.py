@@ -1,6 +1,9 @@
 """Every command prints for people and for programs, and its exit code says what happened."""
 
 import json
+import os
+import subprocess
+import sys
 from importlib.metadata import version
 
 import pytest
@@ -257,3 +260,12 @@ def test_a_place_that_cannot_be_written_is_wrong_usage_without_a_traceback(folde
     outcome = run("attack idp --people 2 --plot attack.xyz --json")
     assert 2 == outcome.exit_code
     assert "png" in json.loads(outcome.stdout)["message"]
+
+
+def test_an_output_that_knows_no_greek_still_gets_the_answer(clinic):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    for more in ([], ["--json"]):
+        command = [sys.executable, "-c", "from discretion.cli import main; main()", "query", COUNT, *more]
+        outcome = subprocess.run(command, capture_output=True, env=environment, cwd=clinic)
+        assert 0 == outcome.returncode, outcome.stderr
+        assert b"smokers" in outcome.stdout

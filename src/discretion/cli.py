@@ -17,7 +17,7 @@ from discretion.connection import Connection, connect
 from discretion.demo import demonstrate
 from discretion.errors import DiscretionError, InvalidDeclaration
 from discretion.render.research import attack_sheets, figure_sheets
-from discretion.render.terminal import Sheet, show, terminal, working
+from discretion.render.terminal import Sheet, forgive_signs, show, terminal, working
 from discretion.table import Policy
 
 REFUSED, EXHAUSTED, FAILED = 2, 3, 4
@@ -394,4 +394,5 @@ def _print(json: bool, text: str, sheets: Sequence[Sheet]) -> None:
 
 def main() -> None:
     """The `discretion` command."""
+    forgive_signs()
     app()
