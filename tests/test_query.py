@@ -160,6 +160,13 @@ def test_declared_keys_that_do_not_fit_their_column_are_refused() -> None:
         assert 2 == len(parse(f"SELECT {column}, COUNT(*) FROM patients GROUP BY {column}", {"patients": table}).groups)
 
 
+@pytest.mark.parametrize("sign", ["\0", "\ud800"])
+def test_what_is_no_text_is_refused(sign: str) -> None:
+    """Written into a ledger, half of a pair could never be shown again."""
+    with pytest.raises(QueryRefused, match="is text"):
+        parse(f"SELECT COUNT(*) FROM patients WHERE region = '{sign}' -- {sign}", TABLES)
+
+
 def test_a_value_that_may_be_null_stays_so() -> None:
     assert parse("SELECT AVG(COALESCE(income, NULL)) FROM patients", TABLES).asked[0].fill is None
     assert 0 == parse("SELECT SUM(COALESCE(income, 0)) FROM patients", TABLES).asked[0].fill

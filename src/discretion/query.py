@@ -126,6 +126,8 @@ def _statement(sql: str) -> exp.Select:
     """The one SELECT that a text holds."""
     if len(sql) > LONGEST:
         raise QueryRefused(f"A query may have {LONGEST:,} characters at most, got {len(sql):,}.")
+    if "\0" in sql or any("\ud800" <= sign <= "\udfff" for sign in sql):
+        raise QueryRefused("A query is text: it holds a character that is none (NUL, or half of a pair).")
     try:
         tokens = [token for token in sqlglot.tokenize(sql, dialect="duckdb") if token.text != ";"]
         if tokens and tokens[0].token_type not in _STARTS:
