@@ -499,6 +499,14 @@ def test_the_largest_share_and_quotas_are_kept(place):
         assert Policy(largest_share=0.2, quotas={"ada": 0.3, "*": 0.1}) == ledger.table("visits").policy
 
 
+def test_an_analyst_whose_name_cannot_be_shown_is_refused(place):
+    with clinic(place) as ledger:
+        offer = ledger.offer("people")
+        with pytest.raises(InvalidDeclaration, match="printable"):
+            ledger.charge(offer, all_of(offer), table="visits", analyst="\ud800", memo="")
+        assert "charge" not in ledger.history()["kind"].to_pylist()
+
+
 # Answers --------------------------------------------------------------------------------------------------------------
 
 

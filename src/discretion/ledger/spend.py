@@ -62,6 +62,8 @@ def offer(db: sa.Connection, name: str, *, share: float | Fraction, parts: int, 
 
 def charge(tx: Writing, offered: Offer, guarantee: Guarantee, *, table: str, facts: Mapping[str, str]) -> Entry:
     """Every cohort or none, and only what was offered and still stands."""
+    if not facts["analyst"].isprintable():  # written down, it could never be shown again
+        raise InvalidDeclaration(f"An analyst's name must be printable text, got {facts['analyst']!r}.")
     declaration = declared(tx.db, table)
     _obey(tx.db, declaration, offered, guarantee, analyst=facts["analyst"])
     register = load(tx.db, offered.register)
