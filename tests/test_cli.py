@@ -99,6 +99,12 @@ def test_explain_shows_every_candidate_and_who_would_pay_what(clinic):
     assert {0.0} == {row["spent"] for row in told("balance")}
 
 
+def test_an_analyst_sees_what_can_be_asked(clinic):
+    assert "0 to 120" in run("tables").stdout
+    (table,) = told("tables")
+    assert ("patients", {"region": ["N", "S"]}) == (table["name"], table["keys"])
+
+
 def test_balance_receipt_and_history_agree(clinic):
     entry = told("query", COUNT)["entry"]
     receipt = told("receipt 17")
@@ -232,7 +238,7 @@ def test_keys_with_commas_are_quoted(folder):
 
 def test_an_empty_ledger_is_no_surprise(folder):
     assert 2 == run("protect patients patients.csv").exit_code
-    for command in ("balance", "history", "audit ledger"):
+    for command in ("tables", "balance", "history", "audit ledger"):
         outcome = run(command)
         assert 0 == outcome.exit_code, outcome.output
     assert [] == told("balance")

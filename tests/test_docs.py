@@ -98,6 +98,8 @@ def test_every_error_is_documented_with_who_can_mend_it():
     assert len(kinds) > 5
     for name in kinds:
         assert f"`{name}`" in documented, name
+    told = re.findall(r"^\| `(\w+)` .* \| (\d) \|$", documented, flags=re.MULTILINE)
+    assert {(name, str(vars(errors)[name].exit_code)) for name in kinds if name != "DiscretionError"} == set(told)
 
 
 def test_every_mechanism_is_documented_and_states_its_theorem():

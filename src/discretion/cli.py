@@ -10,17 +10,16 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from discretion import errors, option, render
+from discretion import option, render
 from discretion.attack import attack_idp, draw
 from discretion.audit import audit_ledger
 from discretion.connection import Connection, connect
 from discretion.demo import demonstrate
-from discretion.errors import DiscretionError, InvalidDeclaration
+from discretion.errors import DiscretionError, InvalidDeclaration, LedgerCorrupt
 from discretion.render.research import attack_sheets, figure_sheets
 from discretion.render.terminal import Sheet, forgive_signs, show, terminal, working
 from discretion.table import Policy
 
-REFUSED, EXHAUSTED, FAILED = 2, 3, 4
 PLACE = "ledger.discretion"
 
 
@@ -39,14 +38,7 @@ class Commands(TyperGroup):
         else:
             typer.secho(f"{type(refusal).__name__}: ", err=True, nl=False, fg="red", bold=True)
             typer.echo(refusal, err=True)
-        raise typer.Exit(_exit_code(refusal))
-
-
-def _exit_code(refusal: DiscretionError) -> int:
-    if isinstance(refusal, errors.BudgetExhausted):
-        return EXHAUSTED
-    failures = errors.EngineFailed | errors.LedgerFailed | errors.LedgerCorrupt
-    return FAILED if isinstance(refusal, failures) else REFUSED
+        raise typer.Exit(refusal.exit_code)
 
 
 app = typer.Typer(
@@ -137,13 +129,8 @@ def protect(
     """
     declared: dict[str, Any] = {"person": person, "epsilon": epsilon, "register": register, "required": required}
     declared |= {"bounds": dict(bounds), "grid": dict(grid), "keys": dict(keys), "lookups": dict(lookup)}
-    policy = Policy(
-        largest_share=largest_share,
-        quotas=dict(quota),
-        individual=allow_individual,
-        float_arithmetic=allow_float,
-        largest_delta=largest_delta,
-    )
+    allowed: dict[str, Any] = {"individual": allow_individual, "float_arithmetic": allow_float}
+    policy = Policy(largest_share=largest_share, quotas=dict(quota), largest_delta=largest_delta, **allowed)
     choices = option.choices(level, menu, default)
     with _opened(ledger, create=True) as db, working("Reading preferences"):
         table = db.protect(name, source, rows_per_person=rows_per_person, policy=policy, **declared, **choices)
@@ -224,6 +211,22 @@ def explain(
             sql, share=share, mechanism=mechanism, assume=assume, expect=expect, with_interval=interval, partial=partial
         )
     _print(json, render.plan_json(plan), render.plan_sheets(plan))
+
+
+@app.command()
+def tables(ledger: option.Ledger = PLACE, json: option.Json = False) -> None:
+    """Show what can be asked about: tables, columns, bounds, keys.
+
+    \b
+    Example:
+      discretion tables
+    """
+    with _opened(ledger) as db:
+        found = db.tables()
+    sheets = [sheet for table in found for sheet in render.table_sheets(table)]
+    _print(
+        json, render.to_json([asdict(table) for table in found]), sheets or [Sheet(title="No table is protected yet.")]
+    )
 
 
 @app.command()
@@ -310,7 +313,7 @@ def audit_the_ledger(
     with working("Auditing"):
         found = audit_ledger(ledger, head=head or None)
     _print(json, render.to_json(found), render.audit_sheets(found))
-    raise typer.Exit(0 if found.passed else FAILED)
+    raise typer.Exit(0 if found.passed else LedgerCorrupt.exit_code)
 
 
 @attacks.command("idp")
@@ -337,9 +340,7 @@ def attack_individual(
 
 
 @app.command()
-def demo(
-    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write it.")] = Path("demo-output"),
-) -> None:
+def demo(output: option.Output = Path("demo-output")) -> None:
     """Invent a clinic, protect it and ask it four questions.
 
     It also draws how accurate the mechanisms are.

@@ -19,6 +19,8 @@ No message quotes a value from a row, a person or a person's balance.
 class DiscretionError(Exception):
     """Anything discretion refuses or fails to do."""
 
+    exit_code = 2  # of the command line: refused, or wrong usage
+
 
 class InvalidPreference(DiscretionError, ValueError):
     """A privacy choice is malformed."""
@@ -39,6 +41,8 @@ class Unsuitable(QueryRefused):
 class BudgetExhausted(DiscretionError):
     """Somebody who is asked to pay cannot."""
 
+    exit_code = 3
+
 
 class PlanOutdated(DiscretionError):
     """Preferences or balances changed between planning and charging; nothing was charged."""
@@ -51,10 +55,16 @@ class SourceChanged(DiscretionError):
 class EngineFailed(DiscretionError):
     """The database failed; its own message may quote a private value and is not shown."""
 
+    exit_code = 4
+
 
 class LedgerFailed(DiscretionError):
     """The ledger cannot be opened or written."""
 
+    exit_code = 4
+
 
 class LedgerCorrupt(DiscretionError):
     """The recorded charges do not add up."""
+
+    exit_code = 4

@@ -4,6 +4,7 @@ import csv
 from collections.abc import Callable, Mapping, Sequence
 from getpass import getuser
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -142,6 +143,7 @@ Json = Annotated[bool, flag("--json", "Print JSON, for programs.", callback=_rem
 Ledger = Annotated[str, option("PLACE", "The ledger: a file or a PostgreSQL URL.", envvar="DISCRETION_LEDGER")]
 Register = Annotated[str, option("NAME", "Which register, where the ledger holds several.")]
 Person = Annotated[str, argument("PERSON", "The person, as the register names them.")]
+Output = Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write the clinic and the plot.")]
 Seed = Annotated[int, option("N", "Of the invented data and the noise.", whole)]
 
 Sql = Annotated[str, argument("SQL", "One SELECT about one protected table.")]
