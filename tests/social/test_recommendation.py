@@ -40,6 +40,18 @@ def test_no_item_of_a_neighbour_loses_more_than_its_weight():
             assert spent <= 0.5 * max(v or 0, u or 0) / 1000 + 1e-9
 
 
+def test_the_noise_drawn_is_that_of_the_proof(monkeypatch):
+    """The check above compares laws of this scale; here is what is really drawn, once for every item there is."""
+    drawn = []
+    monkeypatch.setattr(
+        "discretion.social.recommendation.discrete_laplace",
+        lambda scale, size, rng: drawn.append((scale, size)) or np.zeros(size, dtype=np.int64),
+    )
+    profiles, exchange = circle()
+    recommend(exchange, explore(exchange, rounds=2), profiles, 0, epsilon=0.5)
+    assert [(2_000, 6)] == drawn
+
+
 def test_neighbours_items_are_recommended_and_the_neighbours_are_charged():
     profiles, exchange = circle(epsilon=20.0)
     clustering = explore(exchange, neighbours=2, rounds=30)

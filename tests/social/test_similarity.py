@@ -98,6 +98,9 @@ def test_released_sizes_cost_each_item_its_weight():
     many = [charged.sizes(simulation(s))[0] for s in range(2_000)]
     # clamped at 1 from a Laplace law of scale 5 around 1: P(1) = P(Z ≤ 0), about .5; 5 deviations are .056
     assert abs(0.5 - np.mean(np.array(many) == 1)) < 0.06
+    large = ScalarProduct(profiles=Profiles.of([0] * 100 + [1], [*range(100), 0], [1] * 101), micro_epsilon=MICRO)
+    off = [abs(Cosine.charged(large, size_epsilon=0.2).sizes(simulation(s))[0] - 100) for s in range(2_000)]
+    assert abs(5 - np.mean(off)) < 0.6  # E|Z| = 5, deviation of the mean 5/√2000 = .11
     assert 200_000 == charged.joining
     assert 500 == charged.promise(1_000).losses[MICRO // 2].micro_epsilon
 

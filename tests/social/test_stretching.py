@@ -230,6 +230,18 @@ def test_a_distortion_bound_costs_each_item_at_most_its_weight(name):
             assert worst_log_ratio(Law(used[v], scale), Law(used[u], scale)) <= 0.5 * max(v, u) + 1e-9
 
 
+def test_the_noise_drawn_is_that_of_the_proofs(monkeypatch):
+    """The checks above compare laws of this scale; here is what is really drawn."""
+    scales = []
+    monkeypatch.setattr(
+        "discretion.social.stretching.discrete_laplace", lambda scale, size, rng: scales.append(scale) or [0] * size
+    )
+    for epsilon in (0.5, 1e-6):
+        stretch(functions.total(2), [1, 1], [1, 0.5], epsilon=epsilon)
+        distortion(functions.total(2), [1, 0.5], epsilon=epsilon)
+    assert [2 * STEPS] * 2 + [STEPS * MICRO] * 2 == scales
+
+
 def test_a_distortion_bound_holds_as_often_as_it_says():
     function, weights = functions.total(4), [0.5, 0.25, 1, 0]
     true_worst = 4 - 1.75
