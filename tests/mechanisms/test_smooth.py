@@ -12,7 +12,7 @@ from test_rank import quantile_of
 from discretion import noise
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.mechanisms import MECHANISMS, Belief
-from discretion.mechanisms.sensitivity import Ordered, log_smooth
+from discretion.mechanisms.sensitivity import Ordered, changed_after, log_smooth
 from discretion.mechanisms.smooth import exact_loss, largest_alpha, propose
 from discretion.plan import choose
 from discretion.preference import MICRO, Specification
@@ -130,6 +130,21 @@ def test_a_release_charges_the_strictest_and_hides_its_scale():
     assert ((0.0, 100.0), float("inf")) == (mechanism.error.limits, mechanism.error.total)
     assert "scale" not in repr(mechanism)
     assert mechanism.measure.histogram
+
+
+@pytest.mark.parametrize("gamma", [2.0, 3.0])
+def test_the_noise_added_is_the_smooth_sensitivity_over_alpha(gamma, monkeypatch):
+    """S by its definition, over every number of changes; half as much noise would be seen."""
+    aggregate, specification = quantile_of("1/2", upper=10_000, complete=True), Specification.of([(2 * MICRO, 9)])
+    mechanism = propose(aggregate, specification, Belief(), gamma=gamma)
+    values = np.array([4_000, 4_400, 4_700, 4_900, 5_000, 5_100, 5_400, 5_500, 6_000])
+    histogram = np.zeros((1, 1, 10_001), dtype=np.int64)
+    histogram[0, 0, values] = 1
+    data = Ordered.of(values, (0, 10_000))
+    smooth = max(exp(-mechanism.beta * k) * changed_after(data, 5, k) for k in range(10))
+    monkeypatch.setattr(noise, "heavy_tailed", lambda gamma, size, rng: np.ones(size))
+    (answer,) = mechanism.release(Statistics(counts=histogram.sum(axis=2), histogram=histogram), None)
+    assert round(5_000 + smooth / mechanism.alpha) == answer
 
 
 def test_it_is_never_chosen_automatically():

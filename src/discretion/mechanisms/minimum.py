@@ -20,7 +20,7 @@ class Minimum(Linear):
 
     Definition  [JYC15] Definition 7: α = min ε_u over the register, release a total plus Laplace noise of scale Δ/α.
                 People who chose 0 are left out and counted as 0.
-    Guarantee   α for everybody whose ε is above 0, 0 for the others: the others' rows are never read.
+    Guarantee   α for everybody whose ε is above 0, 0 for the others: their rows have the weight 0.
     Neighbours  presence or value, as the aggregate says; Δ is its sensitivity.
     Tested by   tests/mechanisms/test_linear.py::test_nobody_loses_more_than_the_charge
     """
