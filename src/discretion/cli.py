@@ -16,6 +16,7 @@ from discretion.audit import audit_ledger
 from discretion.connection import Connection, connect
 from discretion.demo import demonstrate
 from discretion.errors import DiscretionError, InvalidDeclaration, LedgerCorrupt
+from discretion.render.receipt import change_sheets, receipt_sheets
 from discretion.render.research import attack_sheets, figure_sheets
 from discretion.render.terminal import Sheet, forgive_signs, show, terminal, working
 from discretion.table import Policy
@@ -223,10 +224,7 @@ def tables(ledger: option.Ledger = PLACE, json: option.Json = False) -> None:
     """
     with _opened(ledger) as db:
         found = db.tables()
-    sheets = [sheet for table in found for sheet in render.table_sheets(table)]
-    _print(
-        json, render.to_json([asdict(table) for table in found]), sheets or [Sheet(title="No table is protected yet.")]
-    )
+    _print(json, render.to_json([asdict(table) for table in found]), render.tables_sheets(found))
 
 
 @app.command()
@@ -258,7 +256,7 @@ def receipt(
     """
     with _opened(ledger) as db:
         found = db.receipt(person, register=register)
-    _print(json, render.to_json(found), render.receipt_sheets(found))
+    _print(json, render.to_json(found), receipt_sheets(found))
 
 
 @app.command()
@@ -293,7 +291,7 @@ def prefer(
     with _opened(ledger) as db:
         entry = db.prefer(person, epsilon, register=register)
         found = db.receipt(person, register=register)
-    _print(json, render.to_json({"entry": entry}), render.change_sheets(entry, found))
+    _print(json, render.to_json({"entry": entry}), change_sheets(entry, found))
 
 
 @audits.command("ledger")

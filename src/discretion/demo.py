@@ -17,6 +17,7 @@ from discretion.connection import Connection, connect
 from discretion.errors import QueryRefused
 from discretion.noise import simulation
 from discretion.plot import draw_accuracy
+from discretion.render.receipt import receipt_sheets
 from discretion.render.terminal import show, working
 
 LEVELS = {"strict": 0.1, "medium": 0.5, "open": 1.0}
@@ -102,7 +103,7 @@ def demonstrate(folder: Path, console: Console) -> None:
         _chapter(console, "Who has spent what?", "discretion balance")
         show(render.balance_sheets(db.balance()), console)
         _chapter(console, "What does patient 17 get to see?", "discretion receipt 17")
-        show(render.receipt_sheets(db.receipt(17)), console)
+        show(receipt_sheets(db.receipt(17)), console)
     console.print(f"The clinic and its ledger are in {folder}. Try a question of your own:")
     console.print(f'  discretion query --ledger {ledger} "SELECT MAX(age) FROM patients"', style="bold", soft_wrap=True)
     console.print(_draw(folder), soft_wrap=True)

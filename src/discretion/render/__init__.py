@@ -6,17 +6,17 @@ The command line prints sheets with Rich (terminal.py); web pages can fill the s
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from math import exp, isfinite
+from math import isfinite
 from typing import Any
 
 from discretion.audit import LedgerAudit
 from discretion.errors import DiscretionError
-from discretion.ledger import Receipt, Use
+from discretion.ledger import Receipt
 from discretion.listing import Listing
 from discretion.plan import Candidate, Choice, Plan
 from discretion.preference import MICRO
 from discretion.release import Error, Release
-from discretion.render.terminal import Sheet
+from discretion.render.terminal import Sheet, amount, when
 from discretion.table import Policy, Table
 
 MOST_GROUPS = 10_000  # that GROUP BY can have
@@ -192,8 +192,8 @@ def history_sheets(history: Listing) -> list[Sheet]:
             rows=tuple(
                 (
                     row["entry"].partition("-")[0],
-                    _when(row["time"]),
-                    "" if row["largest_epsilon"] is None else _amount(row["largest_epsilon"]),
+                    when(row["time"]),
+                    "" if row["largest_epsilon"] is None else amount(row["largest_epsilon"]),
                     *([row["analyst"] or ""] if analysts else []),
                     _what(row),
                 )
@@ -204,56 +204,10 @@ def history_sheets(history: Listing) -> list[Sheet]:
     ]
 
 
-def change_sheets(entry: str, receipt: Receipt) -> list[Sheet]:
-    """What somebody who chose anew is told."""
-    allowed, spent, left = map(_amount, (receipt.allowance, receipt.spent, receipt.remaining))
-    return [Sheet(title=f"Entry {entry}: from now on ε = {allowed} at most; {spent} is spent, {left} is left.")]
-
-
 def refresh_sheets(entry: str, history: Listing) -> list[Sheet]:
     """What accepting a changed source changed."""
     texts = [row["text"] for row in history if row["entry"] == entry]
     return [Sheet(title=f"Entry {entry}: {', '.join(texts)}." if entry else "Nothing changed.")]
-
-
-def receipt_sheets(receipt: Receipt) -> list[Sheet]:
-    """What one person was promised, and what was spent on which answers."""
-    head = Sheet(
-        title="Receipt",
-        columns=("register", "allowed", "spent", "left"),
-        rows=((receipt.register, *map(_amount, (receipt.allowance, receipt.spent, receipt.remaining))),),
-        notes=(receipt.summary,),
-        numbers=frozenset({"allowed", "spent", "left"}),
-    )
-    chosen = Sheet(
-        title="What you chose",
-        columns=("when", "chosen", "counts as", "by"),
-        rows=tuple(
-            (_when(one.time), "" if one.epsilon is None else _amount(one.epsilon), _amount(one.level), one.by)
-            for one in receipt.statements
-        ),
-    )
-    uses = [*receipt.releases, *receipt.individual]
-    used = Sheet(
-        title="Answers that could have used your data",
-        columns=("when", "ε", "odds", "question"),
-        rows=tuple((_when(use.time), _amount(use.epsilon), _factor(use, receipt), use.question) for use in uses),
-        notes=tuple(dict.fromkeys(map(_promise, uses))),
-        numbers=frozenset({"ε", "odds"}),
-    )
-    return [head, chosen, used]
-
-
-def _factor(use: Use, receipt: Receipt) -> str:
-    return f"× {exp(use.epsilon):.4g}" if use in receipt.releases else "no limit"
-
-
-def _promise(use: Use) -> str:
-    """What is promised in words that stand for all answers of its kind; caveats belong to one answer."""
-    secret, colon, factor = use.promise.partition(": whatever")
-    if not colon or not factor.endswith(f"(ε = {use.epsilon:g})."):
-        return f"{_when(use.time)}: {use.promise}"
-    return f"{use.table}: {secret}. It moved anybody's odds about you by at most the factor under `odds`."
 
 
 def audit_sheets(audit: LedgerAudit) -> list[Sheet]:
@@ -270,6 +224,12 @@ def audit_sheets(audit: LedgerAudit) -> list[Sheet]:
             ),
         )
     ]
+
+
+def tables_sheets(tables: Sequence[Table]) -> list[Sheet]:
+    """Everything that can be asked about."""
+    found = [sheet for table in tables for sheet in table_sheets(table)]
+    return found or [Sheet(title="No table is protected yet.")]
 
 
 def table_sheets(table: Table) -> list[Sheet]:
@@ -374,16 +334,7 @@ def _size(amount: float, error: Error) -> str:
 
 
 def _epsilon(micro: int) -> str:
-    return _amount(micro / MICRO)
-
-
-def _amount(epsilon: float) -> str:
-    """Every micro-ε of it: what is spent and what is left add up."""
-    return f"{epsilon:,.10g}"
-
-
-def _when(time: str) -> str:
-    return time[:16].replace("T", " ")
+    return amount(micro / MICRO)
 
 
 def _known(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Terminal: sheets of text printed for people, on a screen as wide as it is or into a file."""
+"""Terminal: sheets of text printed for people, on a screen as wide as it is or into a file; how things are written."""
 
 import os
 import sys
@@ -100,3 +100,13 @@ def working(text: str) -> Iterator[None]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         progress.add_task(text, total=None)
         yield
+
+
+def amount(epsilon: float) -> str:
+    """Every micro-ε of it: what is spent and what is left add up."""
+    return f"{epsilon:,.10g}"
+
+
+def when(time: str) -> str:
+    """A time of the ledger, to the minute."""
+    return time[:16].replace("T", " ")
