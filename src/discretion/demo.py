@@ -1,9 +1,11 @@
 """The demonstration: a clinic is invented, protected, asked four questions, and its accuracy is drawn."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import numpy as np
@@ -105,7 +107,9 @@ def demonstrate(folder: Path, console: Console) -> None:
         _chapter(console, "What does patient 17 get to see?", "discretion receipt 17")
         show(receipt_sheets(db.receipt(17)), console)
     console.print(f"The clinic and its ledger are in {folder}. Try a question of your own:")
-    console.print(f'  discretion query --ledger {ledger} "SELECT MAX(age) FROM patients"', style="bold", soft_wrap=True)
+    command = "discretion" if which("discretion") else sys.argv[0]  # `make demo` leaves it out of the path
+    hint = Text(f'  {command} query --ledger {ledger} "SELECT MAX(age) FROM patients"', style="bold")
+    console.print(hint, soft_wrap=True)
     console.print(_draw(folder), soft_wrap=True)
 
 
