@@ -207,3 +207,20 @@ def test_the_error_of_ratios_covers_what_happens(kind, complete):
         answer = mechanism.release(Statistics(counts=counts, totals=totals, squares=squares), rng)[0]
         errors.append(answer - truth)
     assert sqrt(np.mean(np.square(errors))) <= 1.15 * mechanism.error.total
+
+
+@pytest.mark.parametrize("people", [5, 10, 15, 50])
+def test_an_expectation_that_few_have_a_value_does_not_make_a_sample_of_few_look_better_than_it_is(people):
+    """The 50 of 5,000 who are asked hold a Poisson number of these; by its variance alone, 88% of intervals would hold.
+
+    The promise is 95%; a true 95% of 1,000 falls below 92% with probability 1e-5, and the seed is fixed.
+    """
+    specification = Specification.of([(1_000, 4_950), (100 * MICRO, 50)])
+    belief = Belief(assume="independent", expect=(0, people / 5_000))
+    mechanism = MECHANISMS["threshold"](COUNT, specification, belief, threshold="max")
+    rng, held = simulation(21), 0
+    for ones in rng.multivariate_hypergeometric(specification.heads, people, size=1_000):
+        (answer,) = mechanism.release(Statistics(counts=ones[None]), rng)
+        low, high = mechanism.error.interval(answer)
+        held += low - 1e-9 <= people <= high + 1e-9
+    assert held >= 920

@@ -35,6 +35,7 @@ class Means:
     variance: float  # the most one person's value can vary around such a mean
     square: float  # the most its mean square can be
     at_random: bool  # whether preferences are believed to fall on people (nearly) at random
+    lopsided: float = 0.0  # range² − 4·variance: 0 where a value may be anything, range² where it is nearly always one
 
     @property
     def middle(self) -> float:
@@ -55,11 +56,13 @@ def believed(aggregate: Aggregate, belief: Belief) -> Means:
             )
     spread = high - low if belief.beta is None else min(belief.beta * (most - least), high - low)
     peak = min(max((least + most) / 2, low), high)  # (m − least)(most − m) bounds the variance around a mean m
+    variance = (peak - least) * (most - peak)
     return Means(
         low=low,
         high=high,
         spread=spread,
-        variance=(peak - least) * (most - peak),
+        variance=variance,
+        lopsided=max(0.0, (most - least) ** 2 - 4 * variance),
         square=max((least + most) * end - least * most for end in (low, high)),  # the chord above x²
         at_random=belief.beta is not None,
     )
@@ -98,6 +101,16 @@ def assignment(share: Floats, heads: Integers, means: Means) -> float:
     return max(0.0, squared - total**2 / people) * people / (people - 1)
 
 
+def lump(share: Floats, heads: Integers, means: Means) -> float:
+    """How much further than by its variance Σ (v_u − 1) x_u may stray if preferences fall on people at random.
+
+    Where few people have a value and few people's weights multiply it, the sum is a Poisson number of such weights.
+    Half a weight more than the Laplace quantile of its variance covers 95% of any Poisson law.
+    """
+    largest = float(np.abs(share - 1)[heads > 0].max(initial=0.0))
+    return sqrt(means.lopsided) * largest / 2 if means.at_random else 0.0
+
+
 def over(heads: Integers, values: Floats) -> float:
     """Σ over people of a value by cohort. (A matrix product would wake threads, which takes longer.)"""
     return float((heads * values).sum())
@@ -126,9 +139,11 @@ def total_error(
     for used in [belief, Belief()] if belief.beta else [belief]:
         means = believed(aggregate, used)
         drawn = sqrt(variance + means.variance * assignment(share, heads, means))
-        parts_of_error.append((unit * bias(share, heads, means, offset), unit * drawn, used))
-    off, drawn, used = min(parts_of_error, key=lambda found: hypot(found[0], found[1]))
-    return Error(bias=off, noise=drawn, assumption=str(used), limits=limits(aggregate, specification))
+        off, further = bias(share, heads, means, offset), lump(share, heads, means)
+        parts_of_error.append((unit * off, unit * drawn, unit * further, used))
+    off, drawn, further, used = min(parts_of_error, key=lambda found: hypot(found[0], found[1]))
+    within = limits(aggregate, specification)
+    return Error(bias=off, noise=drawn, pull=further, assumption=str(used), limits=within)
 
 
 def limits(aggregate: Aggregate, specification: Specification) -> tuple[float, float]:
