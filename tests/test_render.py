@@ -226,7 +226,9 @@ def test_a_declaration_tells_lookups_and_whatever_the_policy_changes():
 def test_an_answer_that_cannot_be_is_shown_as_drawn_and_remarked_upon(release):
     def notes(value, error):
         odd = replace(release, columns={"n": (value,)}, errors={"n": (error,)})
-        return " ".join(render.release_sheets(odd)[0].notes)
+        notes = render.release_sheets(odd)[0].notes
+        assert set(json.loads(render.release_json(odd))["remarks"]) <= set(notes)
+        return " ".join(notes)
 
     assert "from 0 to 3,000,000; noise took" in notes(-15.0, Error(bias=0, noise=9, limits=(0, 3e6)))
     assert "noise took" not in notes(15.0, Error(bias=0, noise=9, limits=(0, 3e6)))

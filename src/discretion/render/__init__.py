@@ -82,6 +82,7 @@ def release_json(release: Release) -> str:
             "errors": errors,
             "mechanism": release.mechanism,
             "assumes": assumptions,
+            "remarks": list(_remarks(release)),
             "guarantee": {**release.guarantee.to_dict(), "text": str(release.guarantee)},
             "entry": release.entry,
         }
