@@ -383,15 +383,19 @@ def test_columns_other_than_declared_are_noticed() -> None:
         compute(engine, "SELECT COUNT(*) FROM t", replace(declared, columns={**declared.columns, "y": "BIGINT"}))
 
 
-def test_a_csv_field_that_does_not_fit_its_type_is_null_and_a_broken_line_nobodys(tmp_path: Path) -> None:
+def test_a_csv_field_that_does_not_fit_its_type_is_null_and_a_line_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("id,epsilon,x,place\n1,0.1,2,A\n2,0.1,3,B\n")
     engine = DuckDB()
     declared = table(engine, str(path))
-    path.write_text('id,epsilon,x,place\n1,0.1,what,A\n2,0.1,3,B\n3,0.1,4,B,5,6\nx,0.1,4,A\n4,0.1,5,"a\nb"\n')
     assert "BIGINT" == declared.columns["id"]
+    lines = 'id,epsilon,x,place\n1,0.1,what,A\n2,0.1,3,B\nx,0.1,4,A\n4,0.1,5,"a\nb"\n'
+    path.write_text(lines)
     (found,) = compute(engine, "SELECT COUNT(x) FROM t", declared)
     assert [[2, 0, 0]] == found.counts.tolist()
+    path.write_text(f"{lines}3,0.1,4,B,5,6\n")
+    with pytest.raises(EngineFailed, match="more or fewer fields"):
+        compute(engine, "SELECT COUNT(x) FROM t", declared)
 
 
 # What it never says or reaches -------------------------------------------------------------------------------------

@@ -2,10 +2,8 @@
 
 import hashlib
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from glob import glob
-from os import stat
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -17,8 +15,21 @@ from sqlglot import exp
 
 from discretion.engines import Rows
 from discretion.engines.column import Column
-from discretion.engines.companion import FILE, FOUND, NUMBERED, PART, ROW_NUMBER, Companion, Owners
+from discretion.engines.companion import FILE, NUMBERED, PART, ROW_NUMBER, Companion, Owners
 from discretion.engines.person import among_texts, person_text, preference
+from discretion.engines.source import (
+    MEMORY,
+    guessed_csv,
+    in_database,
+    in_parquet,
+    is_csv,
+    is_numbered,
+    is_object,
+    paths,
+    quoted,
+    stamps,
+    typed_csv,
+)
 from discretion.engines.sql import Facts, Statement, statement
 from discretion.errors import EngineFailed, InvalidDeclaration, InvalidPreference
 from discretion.noise import coin_key
@@ -26,16 +37,16 @@ from discretion.statistics import Measure, Request, Statistics
 
 logger = logging.getLogger(__name__)
 
-MEMORY = "memory:"
 GUESSED = "guessed"  # the name of a source whose types are being found out
 # No network, no extensions, no objects of the calling program, no files beyond the declared sources (see _open).
 _LOCKED = {
+    # A cast found twice would be taken out of its TRY and fail the query, or not, as somebody's row has it.
+    "disabled_optimizers": "common_subexpressions",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
     "allow_persistent_secrets": "false",
 }
-_CSV_TYPES = "['BOOLEAN', 'BIGINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR']"
 
 
 class DuckDB:
@@ -69,23 +80,24 @@ class DuckDB:
     def schema(self, source: str) -> Mapping[str, str]:
         """The columns of a source and their SQL types."""
         mark = self.fingerprint(source)
-        if mark not in self._types:
+        types = self._types.get(mark)
+        if types is None:
             with self._connected({GUESSED: source}, {}) as connection:
                 described = connection.sql(f"DESCRIBE {GUESSED}").to_arrow_table().to_pylist()
-            self._types[mark] = {row["column_name"]: row["column_type"] for row in described}
-        return dict(self._types[mark])
+            types = self._types[mark] = {row["column_name"]: row["column_type"] for row in described}
+        return dict(types)
 
     def fingerprint(self, source: str) -> str:
         """A digest of the whole content: of files, or of an attached table."""
-        if _is_object(source):
+        if is_object(source):
             return self._table(source)[1]
-        stamps = _stamps(source)
-        for stamp in stamps:
+        files = stamps(source)
+        for stamp in files:
             if stamp not in self._digests:
                 with Path(stamp[0]).open("rb") as file:
                     self._digests[stamp] = hashlib.file_digest(file, "sha256").hexdigest()
         kind = source.rpartition("#")[2] if "#" in source else ""
-        return hashlib.sha256("\n".join([kind, *(self._digests[stamp] for stamp in stamps)]).encode()).hexdigest()
+        return hashlib.sha256("\n".join([kind, *(self._digests[stamp] for stamp in files)]).encode()).hexdigest()
 
     def people(self, source: str, person: str, epsilon: str = "") -> pa.Table:
         """Everybody in a source once: person (text), rows, and epsilon (a number or a name) where it is asked for."""
@@ -122,7 +134,7 @@ class DuckDB:
     def _facts(self, rows: Rows) -> Facts:
         table, cohorts = rows.query.table, rows.cohorts
         types = dict(table.columns)
-        if not _is_csv(table.source) and types != self.schema(table.source):
+        if not is_csv(table.source) and types != self.schema(table.source):
             raise EngineFailed(f"The columns of table {table.name!r} are not those that were declared. Refresh it.")
         owned, bounded = self._count(table.source, table.person, types, table.rows_per_person)
         apart = self.schema(cohorts.register) if cohorts.register else {}
@@ -140,7 +152,7 @@ class DuckDB:
     def _companion(self, rows: Rows, register: Mapping[str, str]) -> Companion | None:
         """The preferences beside the rows, unless the rows say them themselves: once per state of all there is."""
         table, cohorts = rows.query.table, rows.cohorts
-        if not _is_numbered(table.source, table.columns) or not (register or cohorts.changes is not None):
+        if not is_numbered(table.source, table.columns) or not (register or cohorts.changes is not None):
             return None
         owners = Owners(
             person=table.person,
@@ -152,32 +164,49 @@ class DuckDB:
         )
         sources = {"protected": table.source} | ({"register": cohorts.register} if register else {})
         mark = (str(owners), *(self.fingerprint(source) for source in sources.values()))
-        if mark not in self._companions:
-            with self._connected(sources, {}, table.columns) as connection:
-                self._keep(mark, _accompany(connection, owners, _paths(table.source)))
-        enrolled, changes = self._companions[mark], cohorts.changes
+        enrolled = self._kept(mark, lambda: self._enrolled(owners, sources, table.columns))
+        changes, count = cohorts.changes, cohorts.count
         if enrolled is None or changes is None:
             return enrolled
-        changed = (*mark, hashlib.sha256(_packed(changes)).hexdigest(), str(cohorts.count))
-        if changed not in self._companions:
-            who, few = among_texts(owners.person_column, owners.person_type, changes)
-            with self._connected(sources, {"changes": few}, table.columns) as connection:
-                found = connection.sql(owners.changes(who).sql("duckdb")).to_arrow_reader(PART)
-                self._keep(changed, enrolled.with_changes(found, cohorts.count))
-        return self._companions[changed]
+        mark = (*mark, hashlib.sha256(_packed(changes)).hexdigest(), str(count))
+        return self._kept(mark, lambda: self._changed(enrolled, owners, sources, table.columns, changes, count))
 
-    def _keep(self, mark: tuple[str, ...], companion: Companion | None) -> None:
-        self._companions = dict(list(self._companions.items())[-3:])  # the last few
-        self._companions[mark] = companion
+    def _enrolled(self, owners: Owners, sources: Mapping[str, str], types: Mapping[str, str]) -> Companion | None:
+        with self._connected(sources, {}, types) as connection:
+            return _accompany(connection, owners, sources["protected"])
+
+    def _changed(
+        self,
+        enrolled: Companion,
+        owners: Owners,
+        sources: Mapping[str, str],
+        types: Mapping[str, str],
+        changes: pa.Table,
+        cohorts: int,
+    ) -> Companion:
+        who, few = among_texts(owners.person_column, owners.person_type, changes)
+        with self._connected(sources, {"changes": few}, types) as connection:
+            return enrolled.with_changes(
+                connection.sql(owners.changes(who).sql("duckdb")).to_arrow_reader(PART), cohorts
+            )
+
+    def _kept(self, mark: tuple[str, ...], make: Callable[[], Companion | None]) -> Companion | None:
+        """What `make` made, from the last few."""
+        kept = self._companions
+        if mark not in kept:
+            made = make()
+            kept = self._companions = {**dict(list(self._companions.items())[-3:]), mark: made}
+        return kept[mark]
 
     def _count(self, source: str, person: str, types: Mapping[str, str], most: int) -> tuple[bool, bool]:
         """Whether every row has an owner, and whether nobody has more than `most`: once per state of the source."""
         mark = (self.fingerprint(source), person, str(types), most)
-        if mark not in self._counted:
+        counted = self._counted.get(mark)
+        if counted is None:
             with self._connected({"protected": source}, {}, types) as connection:
                 counted = _count(connection, exp.column(person, quoted=True), most)
             self._counted[mark] = counted
-        return self._counted[mark]
+        return counted
 
     @contextmanager
     def _unchanged(self, sources: Iterable[str]) -> Iterator[None]:
@@ -185,8 +214,7 @@ class DuckDB:
         before = {source: self.fingerprint(source) for source in sources}
         yield
         if before != {source: self.fingerprint(source) for source in before}:
-            for kept in (self._opened, self._counted, self._types, self._companions):
-                kept.clear()
+            self._opened, self._counted, self._types, self._companions = {}, {}, {}, {}
             raise EngineFailed("A source changed while it was read. Ask again when nobody writes to it.")
 
     @contextmanager
@@ -203,7 +231,7 @@ class DuckDB:
                         self._opened[mark] = self._open(sources, types)
                     connection = self._opened[mark].cursor()
                 with closing(connection):
-                    found = {name: self._table(source)[0] for name, source in sources.items() if _is_object(source)}
+                    found = {name: self._table(source)[0] for name, source in sources.items() if is_object(source)}
                     for name, table in {**found, **tables}.items():
                         connection.register(name, table)
                     yield connection
@@ -213,36 +241,47 @@ class DuckDB:
 
     def _open(self, sources: Mapping[str, str], types: Mapping[str, str] | None) -> duckdb.DuckDBPyConnection:
         connection = duckdb.connect(":memory:", config=self._config)
-        kept = {name: source for name, source in sources.items() if not _is_object(source)}
-        files = [stamp[0] for source in kept.values() for stamp in _stamps(source)]
+        kept = {name: source for name, source in sources.items() if not is_object(source)}
+        files = [stamp[0] for source in kept.values() for stamp in stamps(source)]
         for name, source in kept.items():
             if "#" in source:
-                connection.execute(f"ATTACH {_quoted(source.rpartition('#')[0])} AS in_{name} (READ_ONLY)")
-        connection.execute(f"SET allowed_paths = [{', '.join(map(_quoted, files))}]")
+                connection.execute(f"ATTACH {quoted(source.rpartition('#')[0])} AS in_{name} (READ_ONLY)")
+        connection.execute(f"SET allowed_paths = [{', '.join(map(quoted, files))}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET enable_progress_bar = false")  # it would print how far a query is
         for name, source in kept.items():
-            # Which lines of a text are whole can depend on the columns asked for; a table is the same to every query.
-            form = "TABLE" if _is_csv(source) and name != GUESSED else "VIEW"
-            connection.execute(f"CREATE {form} {name} AS {self._reading(name, source, types)}")
-            if name == "protected" and _is_numbered(source, types or {}):
-                numbers = f'file_index AS "{FILE}", file_row_number AS "{ROW_NUMBER}"'
-                reading = f"SELECT *, {numbers} FROM read_parquet([{_paths(source)}])"
-                connection.execute(f"CREATE VIEW {NUMBERED} AS {reading}")
+            self._show(connection, name, source, types)
         connection.execute("SET lock_configuration = true")
         return connection
 
+    def _show(
+        self, connection: duckdb.DuckDBPyConnection, name: str, source: str, types: Mapping[str, str] | None
+    ) -> None:
+        """Let a source be seen under a name."""
+        reading = self._reading(name, source, types)
+        if is_csv(source) and name != GUESSED:
+            # Which lines of a text are whole can depend on the columns asked for; a table is the same to every query.
+            try:
+                connection.execute(f"CREATE TABLE {name} AS {reading}")
+            except duckdb.InvalidInputException:
+                raise EngineFailed(
+                    "A CSV source has a line with a stray quote, or with more or fewer fields than its header: which "
+                    "rows it holds is in doubt. Write it anew with a CSV writer, or as Parquet."
+                ) from None
+        else:
+            connection.execute(f"CREATE VIEW {name} AS {reading}")
+        if name == "protected" and is_numbered(source, types or {}):
+            numbers = f', file_index AS "{FILE}", file_row_number AS "{ROW_NUMBER}"'
+            connection.execute(f"CREATE VIEW {NUMBERED} AS {in_parquet(source, numbers)}")
+
     def _reading(self, name: str, source: str, types: Mapping[str, str] | None) -> str:
         if "#" in source:
-            table = exp.to_table(source.rpartition("#")[2], dialect="duckdb")
-            table.set("catalog", exp.to_identifier(f"in_{name}"))
-            table.set("db", table.args.get("db") or exp.to_identifier("main"))
-            return f"SELECT * FROM {table.sql('duckdb')}"
-        if not _is_csv(source):
-            return f"SELECT * FROM read_parquet([{_paths(source)}])"
+            return in_database(source, f"in_{name}", {} if name == GUESSED else self.schema(source))
+        if not is_csv(source):
+            return in_parquet(source)
         if name == GUESSED:
-            return _guessed_csv(source)
-        return _typed_csv(source, types if types is not None and name == "protected" else self.schema(source))
+            return guessed_csv(source)
+        return typed_csv(source, types if types is not None and name == "protected" else self.schema(source))
 
     def _table(self, source: str) -> tuple[pa.Table, str]:
         name = source.removeprefix(MEMORY)
@@ -264,10 +303,11 @@ def _count(connection: duckdb.DuckDBPyConnection, person: exp.Expr, most: int) -
     return rows == owned, bounded
 
 
-def _accompany(connection: duckdb.DuckDBPyConnection, owners: Owners, files: str) -> Companion | None:
+def _accompany(connection: duckdb.DuckDBPyConnection, owners: Owners, source: str) -> Companion | None:
     """What the preferences found are, file by file; none for a table without rows."""
     ((threads,),) = connection.sql("SELECT current_setting('threads')").fetchall()
-    sizes = [rows for (rows,) in connection.sql(f"SELECT num_rows FROM parquet_file_metadata([{files}])").fetchall()]
+    told = connection.sql(f"SELECT file_name, num_rows FROM parquet_file_metadata([{paths(source)}])").fetchall()
+    sizes = [dict(told)[stamp[0]] for stamp in stamps(source)]  # file_index counts them in the order they were given
     found = connection.sql(owners.preferences.sql("duckdb")).to_arrow_table()["preference"]
     places = np.arange(len(found), dtype=np.min_scalar_type(len(found)))
     connection.register("found", pa.table({"preference": found, "place": places}))
@@ -323,63 +363,3 @@ def _spread(part: pa.Table, name: str, shape: tuple[int, int]) -> Any:
     spread = np.zeros(shape, dtype=object)
     spread[part["g"].to_numpy(), part["c"].to_numpy()] = [int(number or 0) for number in part[name].to_pylist()]
     return spread
-
-
-def _guessed_csv(source: str) -> str:
-    """A file whose types are being found out; dates only in ISO form, which is what casts read later on."""
-    dates = "dateformat = '%Y-%m-%d', timestampformat = '%Y-%m-%d %H:%M:%S'"
-    guess = f"sample_size = -1, ignore_errors = true, auto_type_candidates = {_CSV_TYPES}, {dates}"
-    return f"SELECT * FROM read_csv([{_paths(source)}], {_csv_dialect(source)}, {guess})"
-
-
-def _typed_csv(source: str, types: Mapping[str, str]) -> str:
-    """Lines of text, every field cast where it can be: which values a file holds can never make reading fail."""
-    texts = ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in types)
-    # NULLIF keeps the cast out of the reader, which would drop the whole line instead of one field.
-    casts = [f"TRY_CAST(NULLIF({_named(name)}, '') AS {kind}) AS {_named(name)}" for name, kind in types.items()]
-    reading = f"auto_detect = false, ignore_errors = true, columns = {{{texts}}}"
-    return f"SELECT {', '.join(casts)} FROM read_csv([{_paths(source)}], {_csv_dialect(source)}, {reading})"
-
-
-def _csv_dialect(source: str) -> str:
-    tab = Path(source.removesuffix(".gz")).suffix == ".tsv"
-    return f"""delim = '{chr(9) if tab else ","}', quote = '"', escape = '"', header = true"""
-
-
-def _stamps(source: str) -> list[tuple[str, int, int, int]]:
-    """The files of a source, each with size and times of change: only the last cannot be set back."""
-    pattern = source.rpartition("#")[0] if "#" in source else source
-    paths = sorted(glob(pattern)) if any(sign in pattern for sign in "*?[") else [pattern]
-    try:
-        found = [(str(Path(path).resolve()), stat(path)) for path in paths]
-    except OSError:
-        found = []
-    if not found:
-        raise EngineFailed(f"There is no file {pattern!r}. Give the path of a Parquet or CSV file, or x.duckdb#table.")
-    return [(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns) for path, status in found]
-
-
-def _is_numbered(source: str, types: Mapping[str, str]) -> bool:
-    """Whether every row of a source has a number: Parquet files do, unless they use those names for something else."""
-    taken = {"file_index", "file_row_number", FILE, ROW_NUMBER, FOUND} & {name.lower() for name in types}
-    return not (_is_object(source) or "#" in source or _is_csv(source) or taken)
-
-
-def _is_object(source: str) -> bool:
-    return source.startswith(MEMORY)
-
-
-def _is_csv(source: str) -> bool:
-    return Path(source.removesuffix(".gz")).suffix.lower() in (".csv", ".tsv", ".txt")
-
-
-def _paths(source: str) -> str:
-    return ", ".join(_quoted(stamp[0]) for stamp in _stamps(source))
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _named(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

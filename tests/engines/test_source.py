@@ -1,0 +1,83 @@
+"""What a source holds can neither fail a query, nor let a row count twice, nor hide a change."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import discretion as dn
+from discretion.connection import Connection
+from discretion.engines.duckdb import DuckDB
+from discretion.errors import EngineFailed
+from discretion.statistics import Request, Statistics
+
+
+@pytest.mark.parametrize("smoker", [False, True])
+@pytest.mark.parametrize("meets", ["BETWEEN {zero} AND 5", "IN ({zero}, 5)"])
+def test_a_cast_that_stands_twice_stays_in_its_try(tmp_path: Path, smoker: bool, meets: str) -> None:
+    """DuckDB would share it, outside both, and so fail exactly if person 17 smokes."""
+    rows = f"SELECT i AS id, 40 AS age, i = 17 AND {smoker} AS smoker, 1.0 AS epsilon FROM range(50) r(i)"
+    duckdb.sql(f"COPY ({rows}) TO '{tmp_path}/t.parquet'")
+    with dn.connect(tmp_path / "t.discretion") as db:
+        db.protect("t", tmp_path / "t.parquet", person="id", epsilon="epsilon")
+        condition = meets.format(zero="CAST(age * 0 AS DECIMAL(38, 37))")
+        secret = "CASE WHEN id = 17 AND smoker THEN age ELSE 0 END"
+        assert db.sql(f"SELECT COUNT(*) FILTER (WHERE {secret} {condition}) FROM t").entry
+
+
+class Witness(DuckDB):
+    """Remembers what was counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counted: list[int] = []
+
+    def compute(self, request: Request) -> tuple[Statistics, ...]:
+        found = super().compute(request)
+        self.counted += [int(one.counts.sum()) for one in found]
+        return found
+
+
+def test_texts_are_compared_as_they_are_written(tmp_path: Path) -> None:
+    """Ignoring case, each of 20 rows would meet two of the lookup."""
+    with duckdb.connect(str(tmp_path / "c.duckdb")) as made:
+        made.execute("CREATE TABLE t AS SELECT i AS id, 1.0::DOUBLE AS epsilon FROM range(20) r(i)")
+        made.execute("ALTER TABLE t ADD COLUMN k VARCHAR COLLATE NOCASE")
+        made.execute("UPDATE t SET k = 'a'")
+        made.execute("CREATE TABLE codes AS SELECT unnest(['a', 'A']) AS code")
+    place, engine = f"{tmp_path}/c.duckdb#", Witness()
+    with Connection(str(tmp_path / "c.discretion"), engine) as db:
+        db.protect("t", f"{place}t", person="id", epsilon="epsilon", lookups={"codes": (f"{place}codes", "code")})
+        db.sql("SELECT COUNT(*) FROM t JOIN codes ON k = codes.code")
+    assert [20] == engine.counted
+
+
+def test_what_a_database_holds_in_its_log_only_is_a_change(tmp_path: Path) -> None:
+    path = tmp_path / "w.duckdb"
+    with duckdb.connect(str(path)) as made:
+        made.execute("CREATE TABLE t AS SELECT i AS id, 0.1::DOUBLE AS epsilon FROM range(20) r(i)")
+    before = DuckDB().fingerprint(f"{path}#t")
+    crash = (
+        f"import duckdb, os; c = duckdb.connect({str(path)!r}); c.execute(\"SET wal_autocheckpoint = '1TB'\"); "
+        "c.execute('UPDATE t SET epsilon = 1.0 WHERE id = 3'); os._exit(1)"
+    )
+    subprocess.run([sys.executable, "-c", crash], check=False)
+    assert Path(f"{path}.wal").exists()
+    assert before != DuckDB().fingerprint(f"{path}#t")
+
+
+@pytest.mark.parametrize("note", ['"he"llo', '"hello'])
+def test_a_stray_quote_never_swallows_the_lines_of_others(tmp_path: Path, note: str) -> None:
+    """A table that protects presence is read anew whenever its file changes; `protect` refuses such a file anyway."""
+    lines = ["id,epsilon,note", *(f"{i},1.0,hello" for i in range(100))]
+    for name in ("people.csv", "visits.csv"):
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    with dn.connect(tmp_path / "t.discretion") as db:
+        db.register("people", tmp_path / "people.csv", person="id", epsilon="epsilon")
+        db.protect("visits", tmp_path / "visits.csv", person="id", register="people")
+        lines[50] = f"49,1.0,{note}"
+        (tmp_path / "visits.csv").write_text("\n".join(lines) + "\n")
+        with pytest.raises(EngineFailed, match="stray quote"):
+            db.sql("SELECT COUNT(*) FROM visits")
