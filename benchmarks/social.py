@@ -130,11 +130,11 @@ def ways(total: float, people: int) -> list[Contender]:
         return ScalarProduct(profiles=profiles, micro_epsilon=micro, coefficient=coefficient)  # type: ignore[arg-type]
 
     def sized(profiles: Profiles, rng: Rng) -> Exchange:
-        cosine = Cosine.charged(product(profiles, dear), size_epsilon=0.2 * total, rng=rng)
+        cosine = Cosine.charged(product(profiles, dear), size_epsilon=0.2 * total)
         return Exchange(cosine, budget=total, rng=rng)
 
     def published(profiles: Profiles, rng: Rng) -> Response:
-        return Response.publish(profiles, epsilon=total, rng=rng)
+        return Response.publish(profiles, epsilon=total)
 
     builds: dict[str, Callable[[Profiles, Rng], Exchange]] = {
         "scalar, min": lambda p, rng: Exchange(product(p, price), budget=total, rng=rng),
