@@ -22,6 +22,7 @@ from discretion.errors import (
 )
 from discretion.guarantee import Guarantee, Loss
 from discretion.ledger import Cohort, Ledger, available, person_text
+from discretion.ledger.receipt import factor, in_plain_words
 from discretion.table import Policy
 from ledgers import PEOPLE, all_of, ask, clinic, people, spent, visits
 
@@ -446,7 +447,9 @@ def test_delta_is_refused_by_default_and_capped_over_all_releases(place):
         with pytest.raises(BudgetExhausted, match="spent at ε"):
             ledger.charge(offer, all_of(offer, delta=1), table="visits", analyst="ada", memo="")
         assert 1e-9 == ledger.receipt("people", "eve").delta
-        assert "except with a probability of at most 5e-10" in ledger.receipt("people", "eve").releases[0].promise
+        receipt = ledger.receipt("people", "eve")
+        assert "may differ by at most 1.053e-09 (δ)" in receipt.releases[0].promise  # δ + e^0.1 δ: two steps
+        assert "δ = 1e-09 is spent" in receipt.summary
 
 
 def test_individual_charges_have_an_account_of_their_own(place):
@@ -461,6 +464,7 @@ def test_individual_charges_have_an_account_of_their_own(place):
         assert (0.1, 0.5) == (receipt.spent, receipt.individual_spent)
         assert (1, 1) == (len(receipt.releases), len(receipt.individual))
         assert "NOT differentially private" in receipt.individual[0].promise
+        assert "Not counted: 1 answer(s) that were NOT differentially private" in receipt.summary
         with pytest.raises(BudgetExhausted):
             ledger.offer("people", share=0.6, model="individual")
         ledger.prefer("people", "eve", 0.5)
@@ -551,8 +555,24 @@ def test_a_receipt_tells_everything_that_could_have_used_the_persons_data(place)
             receipt.releases[0].table,
             receipt.releases[0].question,
         )
-        assert "factor of at most 1.105" in receipt.releases[0].promise
         assert str(receipt).startswith("Allowed ε = 0.5, spent 0.15, left 0.35 (register 'people').")
+
+
+def test_where_being_in_the_data_is_the_secret_another_value_is_two_steps_away():
+    guarantee = {"protects": "presence", "model": "personalized", "arithmetic": "exact"}
+    hidden = in_plain_words(guarantee, 0.1, 0.0)
+    assert "odds that you are in it by a factor of at most 1.105 (ε = 0.1)" in hidden
+    assert hidden.endswith("about your values, for somebody certain that you are in it, by 1.221.")  # e^0.2
+    known = in_plain_words({**guarantee, "protects": "value"}, 0.1, 0.0)
+    assert known.endswith("it moved anybody's odds about them by a factor of at most 1.105 (ε = 0.1).")
+
+
+def test_a_receipt_says_what_its_allowance_bounds_however_large(place):
+    with clinic(place) as ledger:
+        assert "being in it; about your values" in ledger.receipt("people", "eve").summary
+        assert "at most 2.718, as you chose (ε = 1)" in ledger.receipt("people", "eve").summary
+        assert "in it, it is at most 7.389." in ledger.receipt("people", "eve").summary
+    assert ("e^1000", "e^2000") == (factor(1_000), factor(2_000))
 
 
 def test_receipts_of_people_who_chose_alike_are_the_same(place):

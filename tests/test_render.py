@@ -22,7 +22,7 @@ from discretion.noise import simulation
 from discretion.plan import choose
 from discretion.preference import Specification
 from discretion.release import Error, Release
-from discretion.render.receipt import _promise, receipt_sheets
+from discretion.render.receipt import receipt_sheets
 from discretion.render.terminal import Sheet, show, terminal
 from discretion.statistics import Aggregate
 from discretion.table import Lookup, Policy, Table
@@ -129,9 +129,13 @@ def test_a_receipt_says_what_was_promised():
         question="SELECT 1",
         epsilon=0.1,
         delta=0,
-        promise="The answer protects your values: whatever somebody thought, a factor of at most 1.105 (ε = 0.1).",
+        protects="value",
+        arithmetic="exact",
+        promise="P",
     )
-    hidden = replace(use, table="v", promise=use.promise.replace("your values", "whether you are in the data"))
+    hidden = replace(use, table="v", protects="presence")
+    rounded = replace(use, arithmetic="float", promise="Computed with rounded arithmetic.")
+    doubtful = replace(use, delta=1e-9, promise="Beyond that, δ.")
     unsafe = replace(use, question="SELECT 2", promise="This release was NOT differentially private.")
     receipt = Receipt(
         register="people",
@@ -141,31 +145,20 @@ def test_a_receipt_says_what_was_promised():
         delta=0.0,
         rounding=0.0,
         statements=(Statement(time="2026-01-01T00:00", epsilon=None, level=1.0, by="source"),),
-        releases=(use, use, hidden),
+        releases=(use, use, hidden, rounded, doubtful),
         individual=(unsafe,),
         individual_spent=0.0,
         summary="S",
     )
     text = shown(receipt_sheets(receipt))
-    for part in ("people", "0.9", "2026-01-02 03:04", "SELECT 1", "× 1.105", "no limit", "S", "NOT differentially"):
+    for part in ("people", "0.9", "2026-01-02 03:04", "SELECT 1", "× 1.105", "no limit", "S"):
         assert part in text, part
-    assert 1 == text.count("t: The answer protects your values.")  # the same promise is told once
+    for caveat in ("NOT differentially private", "Computed with rounded arithmetic", "Beyond that, δ"):
+        assert f"2026-01-02 03:04: {caveat}" in text.replace("This release was ", ""), caveat
+    assert 1 == text.count("t: The answer protects your values (")  # the same promise is told once
     assert "factor twice" in text  # where being in the data is the secret, another value is two steps away
     assert "5-a" == json.loads(render.to_json(receipt))["releases"][0]["entry"]
     assert "SELECT 1" in str(receipt)
-
-
-def test_a_promise_with_a_caveat_is_told_in_full():
-    use = Use(
-        entry="5-a",
-        time="2026-01-02T03:04:05",
-        table="t",
-        question="SELECT 1",
-        epsilon=0.1,
-        delta=1e-9,
-        promise="The answer protects your values: whatever (ε = 0.1), except with a probability of at most 1e-09.",
-    )
-    assert "except with a probability" in _promise(use)
 
 
 def test_an_audit_names_what_it_found():

@@ -12,12 +12,18 @@ from typing import Any
 import sqlalchemy as sa
 
 from discretion.errors import InvalidDeclaration
-from discretion.guarantee import PICO
+from discretion.guarantee import PICO, Arithmetic, Protects
 from discretion.ledger import schema
 from discretion.ledger.chain import entries, read
 from discretion.ledger.offer import Cohort
 from discretion.ledger.register import Register, cohorts_of
 from discretion.preference import MICRO
+
+LARGEST_EXPONENT = 700.0  # beyond it e^ε is no double
+SECRETS = {
+    "presence": "whether you are in the data, and everything about you in it",
+    "value": "your values (not that you are in the table)",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +46,8 @@ class Use:
     question: str
     epsilon: float
     delta: float
+    protects: Protects
+    arithmetic: Arithmetic
     promise: str  # in plain words
 
 
@@ -84,7 +92,7 @@ def receipt(db: sa.Connection, register: Register, person: str) -> Receipt:
         releases=releases,
         individual=tuple(_use(row, row.micro_individual) for row in charges if row.micro_individual),
         individual_spent=cohort.micro_individual / MICRO,
-        summary=_summary(cohort, len(releases)),
+        summary=_summary(cohort, len(releases), len(charges) - len(releases)),
     )
 
 
@@ -150,46 +158,61 @@ def _statement(db: sa.Connection, stay: _Stay, cohort: Cohort) -> Statement:
 def _use(row: sa.Row[Any], micro_epsilon: int) -> Use:
     entry = read(row)
     facts = entry.facts
+    guarantee, epsilon, delta = facts["guarantee"], micro_epsilon / MICRO, row.pico_delta / PICO
     return Use(
         entry=entry.id,
         time=facts["time"],
         table=facts["table"],
         question=facts["memo"],
-        epsilon=micro_epsilon / MICRO,
-        delta=row.pico_delta / PICO,
-        promise=in_plain_words(facts["guarantee"], micro_epsilon / MICRO, row.pico_delta / PICO),
+        epsilon=epsilon,
+        delta=delta,
+        protects=guarantee["protects"],
+        arithmetic=guarantee["arithmetic"],
+        promise=in_plain_words(guarantee, epsilon, delta),
     )
 
 
 def in_plain_words(guarantee: dict[str, Any], epsilon: float, delta: float) -> str:
     """What a release promised one person, without mathematics."""
-    secret = (
-        "whether you are in the data, and everything about you in it"
-        if guarantee["protects"] == "presence"
-        else "your values (not that you are in the table)"
-    )
+    hidden = guarantee["protects"] == "presence"
+    secret = SECRETS[guarantee["protects"]]
     if guarantee["model"] == "individual":
         return (
             f"This release was NOT differentially private (model `individual`, ε = {epsilon:g}). It hides {secret} "
             "only from somebody who asks nothing else; several such answers together can reveal it."
         )
-    doubt = f", except with a probability of at most {delta:g}" if delta else ""
+    about = "that you are in it" if hidden else "about them"
+    # Another value is leaving and coming back: two steps, (ε, δ) each.
+    twice = f" and about your values, for somebody certain that you are in it, by {factor(2 * epsilon)}"
+    more = delta * (1 + exp(min(epsilon, LARGEST_EXPONENT))) if hidden else delta
+    doubt = f"; beyond that, any chance may differ by at most {min(more, 1):.4g} (δ)" if delta else ""
     caution = " (computed with rounded arithmetic)" if guarantee["arithmetic"] == "float" else ""
     return (
-        f"The answer protects {secret}: whatever somebody thought about you before seeing it, it moved their odds by a "
-        f"factor of at most {exp(epsilon):.4g} (ε = {epsilon:g}){doubt}{caution}."
+        f"The answer protects {secret}: it moved anybody's odds {about} by a factor of at most {factor(epsilon)} "
+        f"(ε = {epsilon:g}){twice if hidden else ''}{doubt}{caution}."
     )
 
 
-def _summary(cohort: Cohort, releases: int) -> str:
+def factor(epsilon: float) -> str:
+    """e^ε, as odds are told; where doubles end, so does what could be said better."""
+    return f"{exp(epsilon):,.4g}" if epsilon < LARGEST_EXPONENT else f"e^{epsilon:g}"
+
+
+def _summary(cohort: Cohort, releases: int, individual: int) -> str:
+    apart = f" Not counted: {individual} answer(s) that were NOT differentially private." if individual else ""
     if cohort.absent:
-        return "You are no longer in the register's source, so nothing uses your data. What was spent stays spent."
+        return (
+            f"You are no longer in the register's source, so nothing uses your data. What was spent stays spent.{apart}"
+        )
     if cohort.micro_allowance == 0:
-        return "You chose that your data are not used, and they are not."
+        return f"You chose that your data are not used, and they are not.{apart}"
     if cohort.remaining() == 0:
-        return "What you allowed is spent. Your data are left out of every further answer."
+        return f"What you allowed is spent. Your data are left out of every further answer.{apart}"
+    epsilon = cohort.micro_allowance / MICRO
+    doubt = f" Beyond that, δ = {cohort.pico_delta / PICO:g} is spent." if cohort.pico_delta else ""
     return (
         f"{releases} answer(s) could have used your data so far. All answers together, past and future, may move "
-        f"anybody's odds about you by a factor of at most {exp(cohort.micro_allowance / MICRO):.4g}, as you chose "
-        f"(ε = {cohort.micro_allowance / MICRO:g})."
+        f"anybody's odds about what is secret by a factor of at most {factor(epsilon)}, as you chose (ε = {epsilon:g})"
+        ". Where it is secret that you are in the data at all, this is the factor for being in it; about your values, "
+        f"for somebody certain that you are in it, it is at most {factor(2 * epsilon)}.{doubt}{apart}"
     )

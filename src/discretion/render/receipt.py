@@ -1,14 +1,13 @@
 """What one person gets to see: a receipt, and what a change of mind did."""
 
-from math import exp
-
 from discretion.ledger import Receipt, Use
+from discretion.ledger.receipt import SECRETS, factor
 from discretion.render.terminal import Sheet, amount, when
 
 ODDS = {  # what an answer protects -> what its factor bounds: another value is leaving and coming back
-    "whether you are in the data": "It moved anybody's odds that you are in it by at most the factor under `odds`, and "
-    "about your values, for somebody certain that you are in it, by at most that factor twice.",
-    "your values": "It moved anybody's odds about your values by at most the factor under `odds`.",
+    "presence": "It moved anybody's odds that you are in it by at most the factor under `odds`, and about your values, "
+    "for somebody certain that you are in it, by at most that factor twice.",
+    "value": "It moved anybody's odds about your values by at most the factor under `odds`.",
 }
 
 
@@ -34,23 +33,21 @@ def receipt_sheets(receipt: Receipt) -> list[Sheet]:
         title="Answers that could have used your data",
         columns=("when", "ε", "odds", "question"),
         rows=tuple((when(use.time), amount(use.epsilon), _factor(use, receipt), use.question) for use in uses),
-        notes=tuple(dict.fromkeys(map(_promise, uses))),
+        notes=tuple(dict.fromkeys(_promise(use, receipt) for use in uses)),
         numbers=frozenset({"ε", "odds"}),
     )
     return [head, chosen, used]
 
 
 def _factor(use: Use, receipt: Receipt) -> str:
-    return f"× {exp(use.epsilon):.4g}" if use in receipt.releases else "no limit"
+    return f"× {factor(use.epsilon)}" if use in receipt.releases else "no limit"
 
 
-def _promise(use: Use) -> str:
+def _promise(use: Use, receipt: Receipt) -> str:
     """What is promised in words that stand for all answers of its kind; caveats belong to one answer."""
-    secret, _, factor = use.promise.partition(": ")
-    known = next((words for words in ODDS if words in secret), "")
-    if not known or not factor.endswith(f"(ε = {use.epsilon:g})."):
+    if use.delta or use.arithmetic == "float" or use not in receipt.releases:
         return f"{when(use.time)}: {use.promise}"
-    return f"{use.table}: {secret}. {ODDS[known]}"
+    return f"{use.table}: The answer protects {SECRETS[use.protects]}. {ODDS[use.protects]}"
 
 
 def change_sheets(entry: str, receipt: Receipt) -> list[Sheet]:
