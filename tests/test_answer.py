@@ -1,6 +1,7 @@
 """The flow of one question: charged before it is read, planned again when outdated, errors beside their rows."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from discretion.errors import (
 from discretion.ledger import Ledger
 from discretion.noise import simulation
 from discretion.query import parse
+from discretion.table import Policy
 
 COUNT = "SELECT COUNT(*) FROM patients WHERE smoker"
 
@@ -212,6 +214,33 @@ def test_rows_of_people_are_no_lookup(tmp_path):
         db.protect("visits", files["visits"], **shared, lookups={"towns": (files["towns"], "patient_id")})
         with pytest.raises(InvalidDeclaration, match="holds rows of people"):
             db.protect("towns", files["towns"], **shared)
+
+
+def test_another_policy_leaves_answered_questions_answered(ledger):
+    table = next(one for one in ledger.tables() if one.name == "patients")
+    release, before = ask(COUNT, ledger), spent(ledger)
+    ledger.declare(replace(table, policy=Policy(largest_share=0.05, quotas={"*": 0.01}, float_arithmetic=True)))
+    assert (release, before) == (ask(COUNT, ledger), spent(ledger))
+    with pytest.raises(QueryRefused, match=r"0\.05"):  # the policy holds for whatever is new
+        ask("SELECT COUNT(*) FROM patients WHERE NOT smoker", ledger)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"rows_per_person": 2},
+        {"bounds": {"age": (0.0, 100.0), "income": (0.0, 1.0)}},
+        {"grid": {"age": 2.0}},
+        {"keys": {"region": ("N",)}},
+        {"required": ("age",)},
+    ],
+)
+def test_what_can_change_an_answer_makes_another_question(ledger, declared):
+    table = next(one for one in ledger.tables() if one.name == "patients")
+    _, before = ask(COUNT, ledger), spent(ledger)
+    ledger.declare(replace(table, **declared))
+    ask(COUNT, ledger)
+    assert before != spent(ledger)
 
 
 def test_a_plan_names_nobody(ledger):

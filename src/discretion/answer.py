@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from discretion.plan import Plan, choose
 from discretion.query import Asked, Query, parse
 from discretion.release import Error, Release
 from discretion.statistics import Statistics
+from discretion.table import Policy
 from discretion.uncertainty import propagate
 
 ATTEMPTS = 20  # plans made anew when somebody else's charge or change came first
@@ -166,7 +167,9 @@ def _identify(question: Question, query: Query, engine: Engine, ledger: Ledger) 
     register.verify(engine.fingerprint(query.table.source if own else Enrolment.from_json(register.source).source))
     found = [engine.fingerprint(place) for place in (query.table.source, *(one.lookup.source for one in query.lookups))]
     asked = {**asdict(question), "sql": query.text, "analyst": ""}
-    return sha256(json.dumps([asked, query.table.to_json(), found], sort_keys=True).encode()).hexdigest()
+    # What the steward allows decides whether a question is answered, never how: all else they declared is kept.
+    declared = replace(query.table, policy=Policy()).to_json()
+    return sha256(json.dumps([asked, declared, found], sort_keys=True).encode()).hexdigest()
 
 
 def _errors(
