@@ -4,7 +4,8 @@ import pytest
 
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee, Loss
-from discretion.release import Error, Release
+from discretion.noise import simulation
+from discretion.release import Error, Release, _rounded
 
 PROMISE = Guarantee(protects="value", losses={100_000: Loss(100_000)})
 
@@ -72,7 +73,7 @@ def test_repr_and_html_show_answer_error_promise_and_assumption():
     believed = release(
         errors={"count": (Error(bias=0, noise=2, assumption="a < b"),)}, simulated=True, explanation="because"
     )
-    for text in ("42.00 ± 4.24", "weighted", "personalized differential privacy", "assumes", "protects nobody"):
+    for text in ("42.0 ± 4.3", "weighted", "personalized differential privacy", "assumes", "protects nobody"):
         assert text in repr(believed)
         assert text in believed._repr_html_()
     assert "a &lt; b" in believed._repr_html_()
@@ -83,6 +84,50 @@ def test_ranks_and_unbounded_noise_say_what_they_are():
     assert "rank ± 2.1%" in repr(release(errors={"count": (Error(bias=0, noise=0.01, unit="rank"),)}))
     assert "within 0 to 9" in repr(release(errors={"count": (Error(bias=0, noise=inf, limits=(0, 9)),)}))
     assert "42 (error unknown)" in repr(release(errors={"count": (Error(bias=0, noise=inf),)}))
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "shown"),
+    [
+        (-7_940_118.0, 233_885_476.0, "-10,000,000 ± 240,000,000"),
+        (6_184.0, 319.0, "6,180 ± 330"),
+        (3.0, 4_711.0, "0 ± 4,800"),
+        (-3.0, 4_711.0, "0 ± 4,800"),
+        (6_184.0, 40.0, "6,184 ± 40"),
+        (0.123456, 0.00789, "0.1235 ± 0.0080"),
+        (42.0, 0.0, "42 ± 0"),
+        (1.0, 1e-30, "1.000000000000 ± 0.000000000001"),
+        (9.5e20, 2e20, "950,000,000,000,000,000,000 ± 200,000,000,000,000,000,000"),
+    ],
+)
+def test_two_digits_of_the_error_are_shown_and_the_value_to_the_same_place(value, half, shown):
+    assert shown == _rounded(value, half)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_shown_is_never_narrower_than_what_is_meant(seed):
+    rng = simulation(seed)
+    value, half = float(rng.normal() * 10.0 ** rng.integers(-3, 9)), float(10.0 ** rng.uniform(-3, 9))
+    near, wide = (float(part.replace(",", "")) for part in _rounded(value, half).split(" ± "))
+    assert near - wide <= value - half + 1e-6 * wide
+    assert value + half - 1e-6 * wide <= near + wide
+    assert wide <= 1.2 * half
+
+
+def test_an_interval_that_was_bought_is_shown_as_it_is():
+    bought = release(errors={"count": (Error(bias=5, noise=0, limits=(40, 47)),)})
+    assert repr(bought).startswith("count = 42 (40 to 47)\n")
+    assert "42 (40 to 47)" in bought._repr_html_()
+
+
+def test_remarks_are_shown_wherever_the_answer_is():
+    odd = release(columns={"count": (-15.0,)}, errors={"count": (Error(bias=0, noise=9, limits=(0, 20)),)})
+    for text in ("noise took an answer outside", "personalized differential privacy"):
+        assert text in repr(odd)
+        assert text in odd._repr_html_()
+    lost = release(errors={"count": (Error(bias=0, noise=90, limits=(0, 50)),)})
+    assert ["count: too much noise"] == [remark.partition(" to say")[0] for remark in lost.remarks()]
+    assert "too much noise to say anything" in repr(lost)
 
 
 def test_long_tables_are_cut_in_the_terminal():

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from html import escape
-from math import floor, hypot, inf, isfinite, log, log10, sqrt
+from math import ceil, floor, hypot, inf, isfinite, log, log10, sqrt
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -42,6 +42,20 @@ class Error:
         low, high = self.limits if self.limits is not None else (-inf, inf)
         half, value = self.half_width(confidence), value if self.asked is None else self.asked
         return max(low, min(value - half, high)), min(high, max(value + half, low))
+
+    def is_bought(self, value: float) -> bool:
+        """Whether the interval was released beside the value: it has no noise of its own, and is its own limits."""
+        if self.limits is None or self.noise > 0:
+            return False
+        return self.bias == max(value - self.limits[0], self.limits[1] - value)
+
+    def says_nothing(self, value: float) -> bool:
+        """Whether the interval is all that is possible."""
+        return self.interval(value) == self.limits and not self.is_bought(value)
+
+    def is_outside(self, value: float) -> bool:
+        """Whether noise took the value where the truth cannot be; ranks are no values."""
+        return self.limits is not None and self.asked is None and not self.limits[0] <= value <= self.limits[1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,17 +148,37 @@ class Release:
             lines.append("simulated: drawn from a seeded generator, protects nobody")
         return "\n".join(lines)
 
+    def remarks(self) -> list[str]:
+        """What a reader should know before believing a column: numbers that cannot be, intervals that say nothing."""
+        remarks = []
+        for name, errors in self.errors.items():
+            answers = [(v, e) for v, e in zip(self.columns[name], errors, strict=True) if isinstance(v, int | float)]
+            outside = [error.limits for value, error in answers if error.is_outside(value)]
+            if outside and outside[0]:
+                low, high = outside[0]
+                remarks.append(
+                    f"{name}: the truth lies from {low:,.12g} to {high:,.12g}; noise took an answer outside. It is "
+                    "shown as drawn, because answers moved back inside would be wrong on average."
+                )
+            within = [(value, error) for value, error in answers if error.limits is not None]
+            if within and all(error.says_nothing(value) for value, error in within):
+                remarks.append(
+                    f"{name}: too much noise to say anything; the truth may be anywhere that is possible. Ask "
+                    "with a larger share, for fewer columns or groups, or with an assumption you can defend."
+                )
+        return remarks
+
     def __repr__(self) -> str:
         shown = "\n".join("  ".join(f"{k} = {v}" for k, v in row.items()) for row in self.rows()[:20])
         more = f"\n... {len(self) - 20} more rows" if len(self) > 20 else ""
-        return f"{shown}{more}\n{self.promise()}"
+        return "\n".join([f"{shown}{more}", *self.remarks(), self.promise()])
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row.values()) + "</tr>" for row in self.rows()
         )
-        note = escape(self.promise()).replace("\n", "<br>")
+        note = escape("\n".join([*self.remarks(), self.promise()])).replace("\n", "<br>")
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><small>{note}</small>"
 
     def _cell(self, name: str, row: int) -> str:
@@ -155,13 +189,18 @@ class Release:
         half = error.half_width()
         if not isinstance(value, int | float):  # a category: how far from the most frequent it may be
             return f"{value} (at most {half:.1%} short)" if error.unit == "rank" else str(value)
-        if not isfinite(half):
-            known = f"within {error.limits[0]:g} to {error.limits[1]:g}" if error.limits else "error unknown"
+        if not (isfinite(half) and isfinite(value)):
+            known = (
+                f"within {_number(error.limits[0])} to {_number(error.limits[1])}" if error.limits else "error unknown"
+            )
             return f"{_number(value)} ({known})"
         if error.unit == "rank":
             least = f", at least {half * error.rows:,.0f} rows" if error.rows is not None else ""
             return f"{_number(value)} (rank ± {half:.1%}{least})"
-        return f"{_number(value, half)} ± {_number(half, half)}"
+        if error.is_bought(value):
+            low, high = error.interval(value)
+            return f"{_number(value)} ({_number(low)} to {_number(high)})"
+        return _rounded(value, half)
 
     def _shaped(self, table: Mapping[str, tuple[Any, ...]]) -> Any:
         answers = [table[name] for name in self.errors]
@@ -170,8 +209,17 @@ class Release:
         return answers[0][0] if len(self) == 1 and len(self.columns) == 1 else answers[0]
 
 
-def _number(value: float, error: float = 0.0) -> str:
-    """Three digits of the error, and as many decimals of the value; without an error, six digits."""
-    if error > 0:
-        return f"{value:,.{min(max(0, 2 - floor(log10(error))), 12)}f}"
+def _rounded(value: float, error: float) -> str:
+    """Two digits of the error, and the value to the same place; never less error than there is."""
+    if error == 0:
+        return f"{_number(value)} ± 0"
+    place = max(floor(log10(error)) - 1, -12)
+    near = round(value, -place) + 0.0  # no -0
+    wide = max(1, ceil((error + abs(value - near)) / 10.0**place - 1e-6)) * 10.0**place
+    decimals = max(0, -place)
+    return f"{near:,.{decimals}f} ± {wide:,.{decimals}f}"
+
+
+def _number(value: float) -> str:
+    """Six digits, or all of those left of the point."""
     return f"{value:,.6g}" if isinstance(value, float) and abs(value) < 1e6 else f"{value:,.0f}"

@@ -33,36 +33,10 @@ def release_sheets(release: Release, title: str = "Answer") -> list[Sheet]:
         title=title,
         columns=tuple(release.columns),
         rows=tuple(tuple(row.values()) for row in release.rows()),
-        notes=(*_remarks(release), *release.promise().split("\n"), *paid),
+        notes=(*release.remarks(), *release.promise().split("\n"), *paid),
         numbers=frozenset(release.errors),
     )
     return [sheet]
-
-
-def _remarks(release: Release) -> Iterator[str]:
-    """What a reader should know before believing a column: numbers that cannot be, intervals that say nothing."""
-    for name, errors in release.errors.items():
-        answers = [(value, e) for value, e in zip(release.columns[name], errors, strict=True) if _known(value)]
-        within = [(value, e, e.limits) for value, e in answers if e.limits is not None]
-        outside = [limits for value, e, limits in within if e.asked is None and not limits[0] <= value <= limits[1]]
-        if outside:
-            low, high = outside[0]
-            yield (
-                f"{name}: the truth lies from {low:,.12g} to {high:,.12g}; noise took an answer outside. It is "
-                "shown as drawn, because answers moved back inside would be wrong on average."
-            )
-        if within and all(_says_nothing(value, e, limits) for value, e, limits in within):
-            yield (
-                f"{name}: too much noise to say anything; the truth may be anywhere that is possible. Ask "
-                "with a larger share, for fewer columns or groups, or with an assumption you can defend."
-            )
-
-
-def _says_nothing(value: float, error: Error, limits: tuple[float, float]) -> bool:
-    """Whether the interval is all that is possible; one that was paid for has no noise and is its own limits."""
-    low, high = limits
-    paid = error.noise == 0 and not (error.bias >= high - low and low < value < high)
-    return error.interval(value) == limits and not paid
 
 
 def release_json(release: Release) -> str:
@@ -82,7 +56,7 @@ def release_json(release: Release) -> str:
             "errors": errors,
             "mechanism": release.mechanism,
             "assumes": assumptions,
-            "remarks": list(_remarks(release)),
+            "remarks": release.remarks(),
             "guarantee": {**release.guarantee.to_dict(), "text": str(release.guarantee)},
             "entry": release.entry,
         }
