@@ -247,7 +247,7 @@ def test_a_plan_names_nobody(ledger):
     ledger.prefer("patients", 1234, 0.2)
     plan = explain(Question(sql=COUNT), ledger=ledger)
     assert "1234" in plan.source.cohorts.changes["person"].to_pylist()
-    assert "Cohorts(" not in f"{plan!r} {plan}"
+    assert "1234" not in f"{plan!r} {plan} {plan._repr_html_()}"
 
 
 def test_a_refusal_costs_nothing(ledger):

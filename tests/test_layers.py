@@ -11,7 +11,7 @@ import discretion
 SRC = Path(discretion.__file__).parent
 
 LAYERS = [
-    "errors",
+    "errors sheet",
     "preference",
     "guarantee noise",
     "table statistics release enrolment listing",

@@ -84,9 +84,25 @@ def test_the_explanation_has_everything():
     for name in MECHANISMS:
         assert f"\n  {name} " in text
     assert "assumes every cohort between 0 and 0.5; accuracy rests on it, privacy does not" in text
-    assert "plain DP with everybody at the strictest ε = 0.01: error 141.4, " in text
+    assert "plain DP with everybody at the strictest ε = 0.01: error 141, " in text
     assert "540 people with ε = 0.01 pay 0.01, keep 0" in text
     assert "not suitable: The answer depends on values" in text
+
+
+def test_large_errors_are_written_out():
+    few = Specification(epsilons=(10, 20), people=(500, 500))
+    text = str(choose([COUNT], few, Belief()))
+    assert "e+" not in text
+    assert "plain DP with everybody at the strictest ε = 1e-05: error 141,421" in text
+
+
+def test_a_plan_is_a_table_in_a_notebook_and_text_elsewhere():
+    plan = choose([COUNT], THREE, Belief())
+    assert str(plan) == repr(plan)
+    html = plan._repr_html_()
+    for text in ("<b>count: weighted</b>", "<b>What people pay</b>", "personalized differential privacy"):
+        assert text in html, text
+    assert html.count("<table>") == html.count("</table>") == 2
 
 
 def test_a_long_list_of_charges_is_shortened():

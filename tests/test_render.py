@@ -23,7 +23,8 @@ from discretion.plan import choose
 from discretion.preference import Specification
 from discretion.release import Error, Release
 from discretion.render.receipt import receipt_sheets
-from discretion.render.terminal import Sheet, show, terminal
+from discretion.render.terminal import show, terminal
+from discretion.sheet import Sheet
 from discretion.statistics import Aggregate
 from discretion.table import Lookup, Policy, Table
 
@@ -158,7 +159,10 @@ def test_a_receipt_says_what_was_promised():
     assert 1 == text.count("t: The answer protects your values (")  # the same promise is told once
     assert "factor twice" in text  # where being in the data is the secret, another value is two steps away
     assert "5-a" == json.loads(render.to_json(receipt))["releases"][0]["entry"]
-    assert "SELECT 1" in str(receipt)
+    assert "  ε = 0.1  SELECT 1\n" in str(receipt)
+    assert str(receipt) == repr(receipt)
+    for part in ("<b>Receipt</b>", "<td>SELECT 1</td>", "factor twice", "NOT differentially private"):
+        assert part in receipt._repr_html_(), part
 
 
 def test_an_audit_names_what_it_found():

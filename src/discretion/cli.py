@@ -18,7 +18,8 @@ from discretion.demo import demonstrate
 from discretion.errors import DiscretionError, InvalidDeclaration, LedgerCorrupt
 from discretion.render.receipt import change_sheets, receipt_sheets
 from discretion.render.research import attack_sheets, figure_sheets
-from discretion.render.terminal import Sheet, forgive_signs, show, terminal, working
+from discretion.render.terminal import forgive_signs, show, terminal, working
+from discretion.sheet import Sheet
 from discretion.table import Policy
 
 PLACE = "ledger.discretion"

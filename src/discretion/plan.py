@@ -1,7 +1,7 @@
 """Choose the mechanism with the smallest predicted error, from public information only."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from inspect import signature
 from math import isfinite
@@ -13,10 +13,12 @@ from discretion.guarantee import Guarantee
 from discretion.mechanisms import MECHANISMS, Belief, Mechanism
 from discretion.preference import MICRO, Specification
 from discretion.release import Error
+from discretion.sheet import Sheet, amount, to_html
 from discretion.statistics import Aggregate, Request
 
 POSITIONS = {"aggregate", "specification", "belief"}  # what every mechanism is proposed with; the rest are options
 MOST_LINES = 12  # of charges in an explanation
+MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +51,13 @@ class Choice:
         return self.chosen.mechanism
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Plan:
     """How a question will be answered, what it will cost whom, and how good the answer will be."""
 
     specification: Specification  # what each cohort may spend on a choice of weight 1
     choices: tuple[Choice, ...]
-    source: Any = field(default=None, repr=False)  # which rows, in the engine's words; it names people
+    source: Any = None  # which rows, in the engine's words; it names people
 
     @property
     def guarantee(self) -> Guarantee:
@@ -71,6 +73,15 @@ class Plan:
         several = len(self.choices)
         split = [f"What everybody may spend is split over {several} aggregates."] if several > 1 else []
         return "\n\n".join([*split, *map(_explain, self.choices)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return to_html(self.sheets())
+
+    def sheets(self) -> list[Sheet]:
+        """Every mechanism considered for every aggregate, then what each level pays for all of them together."""
+        return [*map(_choice_sheet, self.choices), _charge_sheet(self)]
 
 
 def choose(
@@ -177,8 +188,9 @@ def _plain(choice: Choice) -> list[str]:
     for candidate in choice.candidates:
         if candidate.name == "minimum" and candidate.error is not None:
             ours, plain = choice.mechanism.error.total, candidate.error.total
-            times = f", {plain / ours:,.3g} times this one" if 0 < ours < float("inf") > plain else ""
-            return [f"  plain DP with everybody at the strictest ε = {strictest:g}: error {plain:,.4g}{times}"]
+            times = f", {_digits(plain / ours)} times this one" if 0 < ours < float("inf") > plain else ""
+            size = _size(plain, candidate.error)
+            return [f"  plain DP with everybody at the strictest ε = {amount(strictest)}: error {size}{times}"]
     return []
 
 
@@ -189,8 +201,8 @@ def _charges(choice: Choice) -> list[str]:
     half = MOST_LINES // 2
     shown = levels if len(levels) <= MOST_LINES else levels[:half] + levels[-half:]
     lines = [
-        f"  {people:>10,} people with ε = {epsilon / MICRO:g} pay {spent[epsilon].micro_epsilon / MICRO:g}"
-        f", keep {(epsilon - spent[epsilon].micro_epsilon) / MICRO:g}"
+        f"  {people:>10,} people with ε = {_epsilon(epsilon)} pay {_epsilon(spent[epsilon].micro_epsilon)}"
+        f", keep {_epsilon(epsilon - spent[epsilon].micro_epsilon)}"
         for epsilon, people in shown
     ]
     if len(shown) < len(levels):
@@ -202,6 +214,76 @@ def _verdict(candidate: Candidate) -> str:
     if candidate.error is None:
         return f"not suitable: {candidate.reason}"
     error = candidate.error
-    size = f"{error.total:,.4g}" if isfinite(error.total) else "no bound"
     unit = " of the ranks" if error.unit == "rank" else ""
-    return f"error {size}{unit} (bias {error.bias:,.4g}, noise {error.noise:,.4g})"
+    total, bias, noise = (_size(part, error) for part in (error.total, error.bias, error.noise))
+    return f"error {total}{unit} (bias {bias}, noise {noise})"
+
+
+# As sheets ----------------------------------------------------------------------------------------------------------
+
+
+def _choice_sheet(choice: Choice) -> Sheet:
+    suitable = [candidate for candidate in choice.candidates if candidate.error is not None]
+    ranked = choice.chosen.error is not None and choice.chosen.error.unit == "rank"
+    ranks = ("errors are in ranks: a share of the rows that are asked about",) if ranked else ()
+    return Sheet(
+        title=f"{choice.label}: {choice.chosen.name}",
+        columns=("mechanism", "error", "bias", "noise", "compared"),
+        rows=tuple(_candidate_row(candidate, choice.chosen) for candidate in suitable),
+        notes=(*ranks, *(f"not {c.name}: {c.reason}" for c in choice.candidates if c.error is None)),
+        numbers=frozenset({"error", "bias", "noise", "compared"}),
+    )
+
+
+def _candidate_row(candidate: Candidate, chosen: Candidate) -> tuple[str, ...]:
+    error, best = candidate.error, chosen.error
+    if error is None or best is None:
+        return candidate.name, "", "", "", ""
+    ratio = f"{error.total / best.total:.3g}×" if best.total > 0 and isfinite(error.total) else ""
+    sizes = (_size(error.total, error), _size(error.bias, error), _size(error.noise, error))
+    return candidate.name, *sizes, "chosen" if candidate is chosen else ratio
+
+
+def _charge_sheet(plan: Plan) -> Sheet:
+    """What everybody pays; the middle of a long list of levels is left out."""
+    losses = plan.guarantee.losses
+    offered = {
+        cohort: sum(choice.specification.epsilons[place] for choice in plan.choices)
+        for place, cohort in enumerate(plan.specification.epsilons)
+    }
+    rows = [
+        (f"{people:,}", _epsilon(offered[cohort]), _epsilon(losses[cohort].micro_epsilon))
+        for cohort, people in zip(plan.specification.epsilons, plan.specification.people, strict=True)
+    ]
+    parts = len(plan.choices)
+    split = (f"the share is split over {parts} aggregates",) if parts > 1 else ()
+    return Sheet(
+        title="What people pay",
+        columns=("people", "at most", "pay"),
+        rows=_shortened(rows),
+        notes=(*split, str(plan.guarantee)),
+        numbers=frozenset({"people", "at most", "pay"}),
+    )
+
+
+def _shortened(rows: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    if len(rows) <= MOST_LEVELS:
+        return tuple(rows)
+    half = MOST_LEVELS // 2
+    gap = (f"... {len(rows) - 2 * half} more levels", *[""] * (len(rows[0]) - 1))
+    return (*rows[:half], gap, *rows[-half:])
+
+
+def _size(part: float, error: Error) -> str:
+    if not isfinite(part):
+        return "no bound"
+    return f"{part:.2%}" if error.unit == "rank" else _digits(part)
+
+
+def _digits(number: float) -> str:
+    """Three digits, or all of those left of the point: 34,360 is read more easily than 3.44e+04."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def _epsilon(micro: int) -> str:
+    return amount(micro / MICRO)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from html import escape
 from math import ceil, floor, hypot, inf, isfinite, log, log10, sqrt
 from typing import Any, Literal
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee
+from discretion.sheet import Sheet, to_html
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,12 +174,18 @@ class Release:
         return "\n".join([f"{shown}{more}", *self.remarks(), self.promise()])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row.values()) + "</tr>" for row in self.rows()
+        return to_html([self.sheet()])
+
+    def sheet(self, title: str = "") -> Sheet:
+        """The answer, every number with its 95% error, and under it remarks, promise and payment."""
+        paid = [f"paid by entry {self.entry}"] if self.entry else []
+        return Sheet(
+            title=title,
+            columns=tuple(self.columns),
+            rows=tuple(tuple(row.values()) for row in self.rows()),
+            notes=(*self.remarks(), *self.promise().split("\n"), *paid),
+            numbers=frozenset(self.errors),
         )
-        note = escape("\n".join([*self.remarks(), self.promise()])).replace("\n", "<br>")
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><small>{note}</small>"
 
     def _cell(self, name: str, row: int) -> str:
         value = self.columns[name][row]

@@ -1,13 +1,16 @@
 """Table: what a steward declares about protected data. All of it is public."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any
 
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Protects
+from discretion.sheet import Sheet, to_html
+
+MOST_GROUPS = 10_000  # that GROUP BY can have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +45,7 @@ class Lookup:
     columns: Mapping[str, str]  # name -> SQL type
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Table:
     """One protected table: who owns its rows, how many each, and where its values may lie."""
 
@@ -93,6 +96,39 @@ class Table:
             f"{self.register!r}{''.join(f', {said}' for said in (*bounds, *keys))}."
         )
 
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return to_html(self.sheets())
+
+    def sheets(self) -> list[Sheet]:
+        """What the declaration makes public, and what it protects."""
+        rows = [(column, kind, _role(self, column), _use(self, column)) for column, kind in self.columns.items()]
+        protects = (
+            "Protected: everybody's values. Public: who is in the table."
+            if self.protects == "value"
+            else "Protected: whether somebody is in the table at all, and everything about them in it."
+        )
+        k = self.rows_per_person
+        limit = "At most 1 row of a person counts" if k == 1 else f"At most {k:,} rows of a person count"
+        return [
+            Sheet(
+                title=f"Table {self.name!r}, paid for by register {self.register!r}",
+                columns=("column", "type", "declared", "may be used in"),
+                rows=tuple(rows),
+                notes=(
+                    "Public: all of the above, and how many people chose which level of privacy.",
+                    protects,
+                    f"{limit}; others are left out at random.",
+                    *(
+                        f"Lookup {name!r}, not protected: {', '.join(lookup.columns)}; joined on {lookup.key}."
+                        for name, lookup in self.lookups.items()
+                    ),
+                    *_policy(self.policy),
+                ),
+            )
+        ]
+
     def to_json(self) -> str:
         """Canonical text, for the ledger."""
         return json.dumps(asdict(self), sort_keys=True)
@@ -107,3 +143,41 @@ class Table:
         stored["lookups"] = {name: Lookup(**lookup) for name, lookup in stored["lookups"].items()}
         stored["policy"] = Policy(**stored["policy"])
         return cls(**stored)
+
+
+def _policy(policy: Policy) -> Iterator[str]:
+    """What the steward allows beyond, or less than, what everybody gets."""
+    if policy.largest_share < 1:
+        yield f"One question may use at most {policy.largest_share:g} of an allowance."
+    if policy.quotas:
+        shares = ", ".join(f"{name} {share:g}" for name, share in policy.quotas.items())
+        yield f"Over all questions of an analyst, at most: {shares}."
+    if policy.largest_delta:
+        yield f"All answers together may add a δ of at most {policy.largest_delta:g}."
+    if policy.float_arithmetic:
+        yield "Allowed: mechanisms without an exact sampler."
+    if policy.individual:
+        yield "Allowed: model `individual`, which is NOT differential privacy."
+
+
+def _role(table: Table, column: str) -> str:
+    if column == table.person:
+        return "the person"
+    if column == table.epsilon:
+        return "their preference"
+    if column in table.bounds:
+        low, high = table.bounds[column]
+        return f"{low:,.12g} to {high:,.12g}"
+    return ", ".join(map(str, table.keys[column])) if column in table.keys else ""
+
+
+def _use(table: Table, column: str) -> str:
+    if column in (table.person, table.epsilon):
+        return "COUNT(DISTINCT ...)" if column == table.person else ""
+    kind, (low, high) = table.columns[column].upper(), table.bounds.get(column, (0.0, float(MOST_GROUPS)))
+    few = "INT" in kind and high - low < MOST_GROUPS
+    grouped = column in table.keys or kind == "BOOLEAN" or few
+    uses = ["WHERE"]
+    uses += ["GROUP BY"] if grouped else ["GROUP BY month, ..."] if kind.startswith(("DATE", "TIMESTAMP")) else []
+    uses += ["SUM, AVG, ..."] if column in table.bounds else []
+    return ", ".join(uses)

@@ -18,11 +18,17 @@ from discretion.ledger.chain import entries, read
 from discretion.ledger.offer import Cohort
 from discretion.ledger.register import Register, cohorts_of
 from discretion.preference import MICRO
+from discretion.sheet import Sheet, amount, to_html, when
 
 LARGEST_EXPONENT = 700.0  # beyond it e^ε is no double
 SECRETS = {
     "presence": "whether you are in the data, and everything about you in it",
     "value": "your values (not that you are in the table)",
+}
+ODDS = {  # what an answer protects -> what its factor bounds: another value is leaving and coming back
+    "presence": "It moved anybody's odds that you are in it by at most the factor under `odds`, and about your values, "
+    "for somebody certain that you are in it, by at most that factor twice.",
+    "value": "It moved anybody's odds about your values by at most the factor under `odds`.",
 }
 
 
@@ -51,7 +57,7 @@ class Use:
     promise: str  # in plain words
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Receipt:
     """What one person was promised, what was spent, and on what."""
 
@@ -68,10 +74,42 @@ class Receipt:
     summary: str
 
     def __str__(self) -> str:
-        uses = [f"  ε = {use.epsilon:g}  {use.question}" for use in (*self.releases, *self.individual)]
-        amounts = f"Allowed ε = {self.allowance:g}, spent {self.spent:g}, left {self.remaining:g}"
-        head = f"{amounts} (register {self.register!r})."
+        uses = [f"  ε = {amount(use.epsilon)}  {use.question}" for use in (*self.releases, *self.individual)]
+        allowed, spent, left = map(amount, (self.allowance, self.spent, self.remaining))
+        head = f"Allowed ε = {allowed}, spent {spent}, left {left} (register {self.register!r})."
         return "\n".join([head, *uses, self.summary])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return to_html(self.sheets())
+
+    def sheets(self) -> list[Sheet]:
+        """What the person was promised, and what was spent on which answers."""
+        head = Sheet(
+            title="Receipt",
+            columns=("register", "allowed", "spent", "left"),
+            rows=((self.register, *map(amount, (self.allowance, self.spent, self.remaining))),),
+            notes=(self.summary,),
+            numbers=frozenset({"allowed", "spent", "left"}),
+        )
+        chosen = Sheet(
+            title="What you chose",
+            columns=("when", "chosen", "counts as", "by"),
+            rows=tuple(
+                (when(one.time), "" if one.epsilon is None else amount(one.epsilon), amount(one.level), one.by)
+                for one in self.statements
+            ),
+        )
+        uses = [*self.releases, *self.individual]
+        used = Sheet(
+            title="Answers that could have used your data",
+            columns=("when", "ε", "odds", "question"),
+            rows=tuple((when(use.time), amount(use.epsilon), _factor(use, self), use.question) for use in uses),
+            notes=tuple(dict.fromkeys(_promise(use, self) for use in uses)),
+            numbers=frozenset({"ε", "odds"}),
+        )
+        return [head, chosen, used]
 
 
 def receipt(db: sa.Connection, register: Register, person: str) -> Receipt:
@@ -216,3 +254,14 @@ def _summary(cohort: Cohort, releases: int, individual: int) -> str:
         ". Where it is secret that you are in the data at all, this is the factor for being in it; about your values, "
         f"for somebody certain that you are in it, it is at most {factor(2 * epsilon)}.{doubt}{apart}"
     )
+
+
+def _factor(use: Use, receipt: Receipt) -> str:
+    return f"× {factor(use.epsilon)}" if use in receipt.releases else "no limit"
+
+
+def _promise(use: Use, receipt: Receipt) -> str:
+    """What is promised in words that stand for all answers of its kind; caveats belong to one answer."""
+    if use.delta or use.arithmetic == "float" or use not in receipt.releases:
+        return f"{when(use.time)}: {use.promise}"
+    return f"{use.table}: The answer protects {SECRETS[use.protects]}. {ODDS[use.protects]}"

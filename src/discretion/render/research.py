@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from discretion.attack import Reconstruction
-from discretion.render.terminal import Sheet
+from discretion.sheet import Sheet
 
 
 def attack_sheets(found: Sequence[Reconstruction]) -> list[Sheet]:

@@ -1,10 +1,9 @@
-"""Terminal: sheets of text printed for people, on a screen as wide as it is or into a file; how things are written."""
+"""Terminal: sheets of text printed for people, on a screen as wide as it is or into a file."""
 
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import TextIOWrapper
 from typing import Literal
 
@@ -15,21 +14,12 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from discretion.sheet import Sheet
+
 SHORT = 16  # columns of texts up to this wide are not wrapped, and those of numbers never
 GAP = 3  # between columns
 ENDLESS = 1_000_000  # a file has no right edge
 PLAIN = Box(str(SIMPLE_HEAD).replace("─", "-"), ascii=True)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sheet:
-    """One table of text, with a title above it and notes below."""
-
-    title: str
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-    notes: tuple[str, ...] = ()
-    numbers: frozenset[str] = frozenset()  # columns aligned at the right
 
 
 def terminal() -> Console:
@@ -100,13 +90,3 @@ def working(text: str) -> Iterator[None]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         progress.add_task(text, total=None)
         yield
-
-
-def amount(epsilon: float) -> str:
-    """Every micro-ε of it: what is spent and what is left add up."""
-    return f"{epsilon:,.10g}"
-
-
-def when(time: str) -> str:
-    """A time of the ledger, to the minute."""
-    return time[:16].replace("T", " ")
