@@ -40,8 +40,9 @@ logger = logging.getLogger(__name__)
 GUESSED = "guessed"  # the name of a source whose types are being found out
 # No network, no extensions, no objects of the calling program, no files beyond the declared sources (see _open).
 _LOCKED = {
-    # A cast found twice would be taken out of its TRY and fail the query, or not, as somebody's row has it.
-    "disabled_optimizers": "common_subexpressions",
+    # A cast found twice would be taken out of its TRY and fail the query, or not, as somebody's row has it. And of two
+    # tables joined, the second is meant to be held in memory: the sizes DuckDB would guess by are unknown to it.
+    "disabled_optimizers": "common_subexpressions,build_side_probe_side",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",

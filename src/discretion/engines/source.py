@@ -6,9 +6,10 @@ from os import stat
 from pathlib import Path
 
 from sqlglot import exp
+from sqlglot.errors import ParseError
 
 from discretion.engines.companion import FILE, FOUND, ROW_NUMBER
-from discretion.errors import EngineFailed
+from discretion.errors import EngineFailed, InvalidDeclaration
 
 MEMORY = "memory:"
 _CSV_TYPES = "['BOOLEAN', 'BIGINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR']"
@@ -29,7 +30,11 @@ def in_database(source: str, catalog: str, types: Mapping[str, str]) -> str:
 
     Under NOCASE one row would meet both 'a' and 'A' of a lookup, of keys, of a register.
     """
-    table = exp.to_table(source.rpartition("#")[2], dialect="duckdb")
+    file, _, named_table = source.rpartition("#")
+    try:
+        table = exp.to_table(named_table, dialect="duckdb")
+    except ParseError:
+        raise InvalidDeclaration(f"{named_table!r} is no table of a DuckDB file. Write {file}#table.") from None
     table.set("catalog", exp.to_identifier(catalog))
     table.set("db", table.args.get("db") or exp.to_identifier("main"))
     plain = [f"{named(name)} COLLATE c AS {named(name)}" for name, kind in types.items() if kind == "VARCHAR"]
@@ -39,7 +44,23 @@ def in_database(source: str, catalog: str, types: Mapping[str, str]) -> str:
 
 def in_parquet(source: str, more: str = "") -> str:
     """The rows of Parquet files, and what else of them is named."""
+    for path, *_ in stamps(source):
+        _refuse_other_than_parquet(path)
     return f"SELECT *{more} FROM read_parquet([{paths(source)}])"
+
+
+def _refuse_other_than_parquet(path: str) -> None:
+    """By what a file begins with: the database's own words about it would have to be kept from people."""
+    with Path(path).open("rb") as file:
+        head = file.read(12)
+    if head[8:] == b"DUCK":
+        raise InvalidDeclaration(
+            f"{path!r} is a DuckDB file. Say which of its tables is meant: {Path(path).name}#table."
+        )
+    if head[:4] != b"PAR1":
+        raise InvalidDeclaration(
+            f"{path!r} is no Parquet file. Give one, a text (.csv, .tsv, .txt, also with .gz), or x.duckdb#table."
+        )
 
 
 def guessed_csv(source: str) -> str:

@@ -50,8 +50,8 @@ class Facts:
 class Statement:
     """What an engine runs: a SELECT over sources and small tables, both by the names the text uses.
 
-    It gives columns g and c (group and cohort), n (rows), the histograms' columns, a column `<name>_all` each that is
-    1 where a row is not about that histogram, and `<name>_n`, `_s`, `_q`: counts, sums, sums of squares.
+    It gives columns g and c (group and cohort), the histograms' columns and n (rows), a column `<name>_all` each that
+    is 1 where a row is not about that histogram, and `<name>_n`, `_s`, `_q`: counts, sums, sums of squares.
     """
 
     select: exp.Select
@@ -168,7 +168,8 @@ class _Build:
             outer, cohort = outer.join("levels", on=match), exp.column("cohort", table="levels")
         shown = list(histograms) + [f"{name}_all" for name in histograms if len(self._sets(keys)) > 1]
         outer = outer.select(exp.alias_(group, "g"), exp.alias_(cohort, "c"), *shown)
-        outer = outer.select(*(exp.alias_(exp.Sum(this=exp.column(name)), name) for name in ["n", *sums]))
+        added = ["n", *sums] if histograms else sums
+        outer = outer.select(*(exp.alias_(exp.Sum(this=exp.column(name)), name) for name in added))
         outer = outer.group_by(*(exp.Literal.number(i + 1) for i in range(2 + len(shown))))
         if with_ is not None:
             outer.set("with_", with_)
@@ -183,7 +184,9 @@ class _Build:
     def _counted(self, keys: Sequence[str]) -> exp.Select:
         sets = self._sets(keys)
         histograms = [column.name for column in self.columns if column.histogram]
-        counted = exp.select(*keys, "c", *histograms, exp.alias_(exp.Count(this=exp.Star()), "n"))
+        counted = exp.select(*keys, "c", *histograms)
+        if histograms:
+            counted = counted.select(exp.alias_(exp.Count(this=exp.Star()), "n"))
         if len(sets) == 1:
             counted = counted.group_by(*sets[0])
         else:
