@@ -4,6 +4,7 @@
 """
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -13,6 +14,8 @@ TOPICS = ("noise", "counts", "ranks", "sql", "ledger", "learn", "social")
 
 
 def main(topics: list[str]) -> None:
+    if not sys.stdout.isatty():
+        os.environ.setdefault("COLUMNS", "150")  # a file is as wide as its tables
     console = Console()
     unknown = set(topics) - set(TOPICS)
     if unknown:

@@ -109,7 +109,7 @@ def _print_figure(squared: dict[str, np.ndarray], chosen: dict[str, set[str]]) -
         errors = [float(np.sqrt(squared[name][place])) for name in squared]
         best = min(errors[: len(PAPER)])
         table.add_row(f"{density:g}", *(f"{e:.1f} *" if e <= best else f"{e:.1f}" for e in errors))
-    console = Console(width=150)
+    console = Console()
     console.print(table)
     console.print("*: no worse than the best of the paper's six; the relation of neighbours is under each name")
     for name, names in chosen.items():
