@@ -311,8 +311,12 @@ def test_an_unfiltered_count_of_people_is_exact_and_free_under_value(db):
 
 def test_a_register_is_named_where_there_are_several(tmp_path):
     with dn.connect(tmp_path / "l.discretion") as db:
-        with pytest.raises(InvalidDeclaration, match="none"):
+        with pytest.raises(InvalidDeclaration, match="Nobody is enrolled yet"):
             db.receipt(1)
+        with pytest.raises(QueryRefused, match="none is protected yet"):
+            db.sql("SELECT COUNT(*) FROM patients")
+        with pytest.raises(QueryRefused, match="none is protected yet"):
+            db.sql("SELECT 1")
         db.register("a", pa.table({"id": [1], "e": [0.1]}), person="id", epsilon="e")
         db.register("b", pa.table({"id": [2], "e": [0.1]}), person="id", epsilon="e")
         with pytest.raises(InvalidDeclaration, match="'a', 'b'"):
@@ -347,6 +351,37 @@ def test_analysts_who_ask_at_once_cannot_overspend_together(db, tmp_path):
     assert 3 == sum(map(bool, entries))
     assert {0.9} == {round(row["spent"] / row["epsilon"], 6) for row in db.balance()}
     assert db.audit().passed
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("shop.duckdb", "is a DuckDB file. Say which of its tables is meant: shop.duckdb#table."),
+        ("shop.duckdb#orders", "Is there such a table in that DuckDB file"),
+        ("shop.duckdb#", "is no table of a DuckDB file"),
+        ("notes.json", "is no Parquet file"),
+    ],
+)
+def test_a_source_that_is_no_table_says_so_to_the_steward(tmp_path, source, told):
+    with duckdb.connect(tmp_path / "shop.duckdb") as shop:
+        shop.execute("CREATE TABLE sales AS SELECT 1 AS id, 0.5 AS epsilon")
+    (tmp_path / "notes.json").write_text("{}")
+    with dn.connect(tmp_path / "l.discretion") as db:
+        for enrol in (db.protect, db.register):
+            with pytest.raises(InvalidDeclaration) as refusal:
+                enrol("sales", tmp_path / source, person="id", epsilon="epsilon")
+            assert told in str(refusal.value)
+
+
+def test_a_misspelt_option_and_half_a_lookup_are_refused(tmp_path):
+    people = pa.table({"id": [1], "e": [0.1]})
+    with dn.connect(tmp_path / "l.discretion") as db:
+        with pytest.raises(InvalidDeclaration, match=r"no 'level'; it may have levels"):
+            db.register("a", people, person="id", epsilon="e", level={})
+        with pytest.raises(InvalidDeclaration, match="no option 'bound'"):
+            db.protect("a", people, person="id", epsilon="e", bound={"e": (0, 1)})
+        with pytest.raises(InvalidDeclaration, match=r"must be \(source, its unique key\)"):
+            db.protect("a", people, person="id", epsilon="e", lookups={"towns": "towns.csv"})
 
 
 def test_an_unknown_engine_and_unknown_columns_are_refused(tmp_path):

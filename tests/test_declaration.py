@@ -1,7 +1,9 @@
 """A declaration is checked against the schema, and everything wrong is told at once."""
 
 from datetime import date
+from decimal import Decimal
 
+import numpy as np
 import pytest
 
 from discretion.declaration import declare
@@ -63,5 +65,31 @@ def test_dates_are_keys_that_survive_the_ledger():
 
 @pytest.mark.parametrize(("column", "key"), [("code", "one"), ("ill", "perhaps")])
 def test_a_key_that_its_column_cannot_hold_is_refused(column, key):
-    with pytest.raises(InvalidDeclaration, match=key):
+    with pytest.raises(InvalidDeclaration, match=f"{key}.*{column}"):
         declared(epsilon="eps", keys={column: [key]})
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"bound": {"age": (0, 120)}}, "no option 'bound': the options are 'bounds'"),
+        ({"bounds": {"age": 5}}, "bounds of 'age' must be two numbers, low and high, got 5"),
+        ({"bounds": {"age": "05"}}, "bounds of 'age'"),
+        ({"bounds": {"age": (0, 1, 2)}}, "bounds of 'age'"),
+        ({"bounds": {"age": ("0", "120")}}, "bounds of 'age'"),
+        ({"bounds": ["age"]}, "`bounds` must be {column: (low, high)}, got ['age']"),
+        ({"grid": {"age": "1"}}, "grid step of 'age' must be a number"),
+        ({"keys": {"region": "NS"}}, "keys of 'region' must be a list of values, got 'NS'"),
+        ({"required": "age"}, "`required` must be a list of columns, got 'age'"),
+        ({"policy": {"largest_share": 0.5}}, "`policy` must be a Policy"),
+    ],
+)
+def test_what_is_said_in_a_form_that_means_nothing_is_refused(said, told):
+    with pytest.raises(InvalidDeclaration) as refusal:
+        declared(epsilon="eps", **said)
+    assert told in str(refusal.value)
+
+
+def test_numbers_of_every_kind_are_bounds():
+    table = declared(epsilon="eps", bounds={"age": (Decimal(0), np.float64(120))}, grid={"age": np.int64(2)})
+    assert ((0.0, 120.0), 2.0) == (Table.from_json(table.to_json()).bounds["age"], table.grid["age"])

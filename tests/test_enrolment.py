@@ -52,6 +52,15 @@ def test_what_is_no_preference_is_refused_without_being_quoted(preference):
     assert "2000" not in str(refusal.value)
 
 
+def test_a_new_preference_that_is_none_is_refused_in_words_of_its_own():
+    enrolment, _ = enrolled([0.5], levels={"strict": 0.1})
+    assert (0.1, 0.3) == (enrolment.worth_of("strict"), enrolment.worth_of("0.3"))
+    with pytest.raises(InvalidPreference, match=r"A new preference must be .* \('strict'\), got 'often'"):
+        enrolment.worth_of("often")
+    with pytest.raises(InvalidPreference, match="got none"):
+        enrolment.worth_of(" ")
+
+
 def test_nobody_stating_anything_is_refused():
     with pytest.raises(InvalidPreference, match="give a default"):
         enrolled(pa.array([None, None], pa.float64()))

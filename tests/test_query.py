@@ -51,6 +51,16 @@ def test_everything_else_is_refused_with_a_reason(sql: str, expected: str) -> No
     assert expected == str(refusal.value)
 
 
+def test_columns_are_listed_as_they_can_be_written():
+    table = replace(
+        TABLES["patients"], columns={**TABLES["patients"].columns, "Total Cost": "DOUBLE", "Rank": "BIGINT"}
+    )
+    with pytest.raises(QueryRefused, match=r'there is "Total Cost", Rank, age, born'):
+        parse("SELECT COUNT(*) FROM patients WHERE cost > 1", {"patients": table})
+    with pytest.raises(QueryRefused, match=r"there is r, years\."):
+        parse("SELECT COUNT(*) FROM (SELECT age AS years, Rank AS R FROM patients) WHERE x > 1", {"patients": table})
+
+
 def test_there_are_enough_pairs() -> None:
     assert min(len(pairs("accepted")), len(pairs("refused"))) >= 60
 

@@ -15,7 +15,7 @@ from discretion.audit import LedgerAudit, audit_ledger
 from discretion.declaration import declare
 from discretion.engines import Engine
 from discretion.enrolment import Enrolment
-from discretion.errors import InvalidDeclaration, SourceChanged
+from discretion.errors import EngineFailed, InvalidDeclaration, SourceChanged
 from discretion.ledger import Ledger, Receipt
 from discretion.listing import Listing
 from discretion.mechanisms.belief import Assume
@@ -64,11 +64,15 @@ class Connection:
         default  for people who stated none; otherwise they get the strictest level offered
         """
         place = self._place(name, source)
-        columns = self._engine.schema(place)
+        columns = self._columns(place)
         if unknown := sorted({person, epsilon} - set(columns)):
             raise InvalidDeclaration(
                 f"Register {name!r} has no column {', '.join(map(repr, unknown))}; it has "
                 f"{', '.join(map(repr, columns))}."
+            )
+        if unknown := sorted(set(choices) - {"levels", "menu", "default"}):
+            raise InvalidDeclaration(
+                f"A register has no {', '.join(map(repr, unknown))}; it may have levels, menu and default."
             )
         self._enrol(name, Enrolment(source=place, person=person, epsilon=epsilon, **choices))
         return self.balance(name)
@@ -101,7 +105,7 @@ class Connection:
         policy           what the steward allows: see Policy
         """
         place = self._place(name, source)
-        columns = self._engine.schema(place)
+        columns = self._columns(place)
         known = [one.name for one in self._ledger.registers()]
         lookups = (declared.get("lookups") or {}).items()
         declared["lookups"] = {key: self._lookup(name, key, value) for key, value in lookups}
@@ -217,6 +221,20 @@ class Connection:
         file, sign, table = str(source).rpartition("#") if "#" in str(source) else (str(source), "", "")
         return f"{Path(file).resolve()}{sign}{table}"
 
+    def _columns(self, place: str) -> Mapping[str, str]:
+        """The schema of a source that a steward names, who may be told what is wrong with it."""
+        self._engine.fingerprint(place)  # says if there is no such file
+        try:
+            return self._engine.schema(place)
+        except EngineFailed:
+            file, sign, table = place.rpartition("#")
+            if not sign:
+                raise
+            raise InvalidDeclaration(
+                f"Table {table!r} of {file!r} cannot be read. Is there such a table in that DuckDB file, and has "
+                "nobody else opened it for writing?"
+            ) from None
+
     def _enrol(self, name: str, choices: Enrolment) -> None:
         known = next((one for one in self._ledger.registers() if one.name == name), None)
         if known is not None and known.fingerprint == self._engine.fingerprint(choices.source):
@@ -245,8 +263,10 @@ class Connection:
 
     def _lookup(self, table: str, name: str, declared: tuple[Any, str]) -> Lookup:
         # Attached as its table's own: a protected table of the same name must never stand in for it.
+        if isinstance(declared, str) or len(declared) != 2:
+            raise InvalidDeclaration(f"Lookup {name!r} must be (source, its unique key), got {declared!r}.")
         place, key = self._place(f"{table}.{name}", declared[0]), declared[1]
-        columns = self._engine.schema(place)
+        columns = self._columns(place)
         if key not in columns:
             raise InvalidDeclaration(f"Lookup {name!r} has no column {key!r}; it has {', '.join(map(repr, columns))}.")
         return Lookup(source=place, key=key, columns=dict(columns))
@@ -270,6 +290,6 @@ class Connection:
         names = [one.name for one in self._ledger.registers()]
         if name or len(names) == 1:
             return name or names[0]
-        raise InvalidDeclaration(
-            f"Say which register is meant with register=: the ledger holds {', '.join(map(repr, names)) or 'none'}."
-        )
+        if not names:
+            raise InvalidDeclaration("Nobody is enrolled yet: begin with `register` or `protect`.")
+        raise InvalidDeclaration(f"Say which `register` is meant: the ledger holds {', '.join(map(repr, names))}.")

@@ -1,14 +1,17 @@
 """Declare a table: what the steward says is checked against the schema, and everything wrong is told at once."""
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set, Sized
 from datetime import date
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 from discretion.errors import InvalidDeclaration
 from discretion.table import Policy, Table
 
 NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|REAL|DECIMAL.*", re.IGNORECASE)
+OPTIONS = ("bounds", "grid", "keys", "rows_per_person", "required", "lookups", "policy", "levels", "menu", "default")
 
 
 def declare(
@@ -21,15 +24,19 @@ def declare(
     epsilon: str,
     register: str,
     bounds: Mapping[str, tuple[float, float]] | None = None,
+    grid: Mapping[str, float] | None = None,
     keys: Mapping[str, Sequence[Any]] | None = None,
     required: Sequence[str] = (),
     policy: Policy | None = None,
     **declared: Any,
 ) -> Table:
     """The table, or InvalidDeclaration with all that is missing or wrong."""
-    bounds, keys = dict(bounds or {}), dict(keys or {})
-    named = {person, epsilon, *bounds, *keys, *required, *declared.get("grid", {})} - {""}
-    wrong = [*_owner(columns, registers, person, epsilon, register), *_unfit(columns, named, bounds)]
+    bounds, grid, keys = bounds or {}, grid or {}, keys or {}
+    misshapen = [*_misnamed(declared), *_misshapen(bounds, keys, grid, required, policy)]
+    wrong = [*_owner(columns, registers, person, epsilon, register), *misshapen]
+    if not misshapen:
+        named = {person, epsilon, *bounds, *keys, *required, *grid} - {""}
+        wrong += _unfit(columns, named, bounds)
     if wrong:
         raise InvalidDeclaration(
             f"Table {name!r} cannot be protected yet:\n"
@@ -45,7 +52,8 @@ def declare(
         columns=dict(columns),
         epsilon=epsilon,
         bounds={column: (float(low), float(high)) for column, (low, high) in bounds.items()},
-        keys={column: tuple(_typed(value, columns[column]) for value in values) for column, values in keys.items()},
+        grid={column: float(step) for column, step in grid.items()},
+        keys={column: tuple(_typed(one, column, columns[column]) for one in values) for column, values in keys.items()},
         required=tuple(required),
         policy=policy or Policy(),
         **declared,
@@ -70,6 +78,49 @@ def _owner(columns: Mapping[str, str], registers: Sequence[str], person: str, ep
     return wrong
 
 
+def _misnamed(declared: Mapping[str, Any]) -> list[str]:
+    """What can be said about no table."""
+    unknown = sorted(set(declared) - {"rows_per_person", "lookups"})
+    return [f"there is no option {name!r}: the options are {', '.join(map(repr, OPTIONS))}" for name in unknown]
+
+
+def _misshapen(bounds: Any, keys: Any, grid: Any, required: Any, policy: Any) -> list[str]:
+    """What is said in a form that means nothing."""
+    mappings = {"bounds": (bounds, "(low, high)"), "keys": (keys, "[values]"), "grid": (grid, "step")}
+    wrong = [
+        f"`{name}` must be {{column: {form}}}, got {said!r}"
+        for name, (said, form) in mappings.items()
+        if not isinstance(said, Mapping)
+    ]
+    if wrong:
+        return wrong
+    checks = [
+        *(
+            (f"bounds of {column!r}", "two numbers, low and high", said, _is_pair(said))
+            for column, said in bounds.items()
+        ),
+        *((f"the grid step of {column!r}", "a number", said, _is_number(said)) for column, said in grid.items()),
+        *((f"keys of {column!r}", "a list of values", said, _is_list(said)) for column, said in keys.items()),
+        ("`required`", "a list of columns", required, _is_list(required)),
+        ("`policy`", "a Policy", policy, policy is None or isinstance(policy, Policy)),
+    ]
+    return [f"{what} must be {form}, got {said!r}" for what, form, said, fits in checks if not fits]
+
+
+def _is_list(said: Any) -> bool:
+    """Whether these are several values; a text is one."""
+    return isinstance(said, Iterable) and not isinstance(said, str | bytes)
+
+
+def _is_pair(said: Any) -> bool:
+    several = isinstance(said, Iterable) and isinstance(said, Sized) and len(said) == 2
+    return several and all(_is_number(one) for one in said)
+
+
+def _is_number(said: Any) -> bool:
+    return isinstance(said, Real | Decimal) and not isinstance(said, bool)
+
+
 def _unfit(columns: Mapping[str, str], named: Set[str], bounds: Mapping[str, Any]) -> list[str]:
     """What does not fit the schema."""
     texts = [column for column in bounds if not NUMBER.fullmatch(columns.get(column, "DOUBLE"))]
@@ -79,7 +130,7 @@ def _unfit(columns: Mapping[str, str], named: Set[str], bounds: Mapping[str, Any
     ]
 
 
-def _typed(value: Any, kind: str) -> Any:
+def _typed(value: Any, column: str, kind: str) -> Any:
     """A key as the column holds it: the command line has only text, and dates are kept as text."""
     if isinstance(value, date):
         return value.isoformat()
@@ -92,4 +143,4 @@ def _typed(value: Any, kind: str) -> Any:
             return int(value)
         return float(value) if NUMBER.fullmatch(kind) else value
     except (KeyError, ValueError):
-        raise InvalidDeclaration(f"Key {value!r} is not a value of type {kind}.") from None
+        raise InvalidDeclaration(f"Key {value!r} of column {column!r} is not a value of its type, {kind}.") from None

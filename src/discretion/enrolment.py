@@ -49,7 +49,7 @@ class Enrolment:
         if np.unique(micro).size > MOST_LEVELS:
             raise InvalidPreference(
                 f"Column {self.epsilon!r} holds more than {MOST_LEVELS:,} different preferences. "
-                "Give a menu of levels to round them down to, e.g. menu=[0.1, 0.2, 0.5, 1.0]."
+                "Give a `menu` of levels to round them down to, for example 0.1, 0.2, 0.5 and 1."
             )
         enrolled = {"person": people["person"], "micro_epsilon": micro[np.asarray(coded.indices)]}
         # What was worth something when it was first found stays so: whoever it is worth less to now is a change.
@@ -60,13 +60,20 @@ class Enrolment:
     def worth_of(self, preference: float | str) -> float:
         """The ε that somebody states by number or by name."""
         epsilon = self._stated(preference)
-        if isnan(epsilon):
-            raise InvalidPreference("A new preference must be a number or a named level, got none.")
+        if epsilon is None or isnan(epsilon):
+            got = "none" if epsilon is not None else repr(preference)
+            raise InvalidPreference(f"A new preference must be a number or a named level ({self._names}), got {got}.")
         return epsilon
 
     def _worth(self, found: Sequence[Any]) -> Integers:
         """Micro-ε of every different preference found."""
-        stated = np.array([self._stated(preference) for preference in found], dtype=np.float64)
+        read = [self._stated(preference) for preference in found]
+        if None in read:
+            raise InvalidPreference(
+                f"Every preference in column {self.epsilon!r} must be a number or a named level ({self._names}), "
+                "got at least one other. Declare what its name is worth, as one of the `levels`."
+            )
+        stated = np.array(read, dtype=np.float64)
         missing = np.isnan(stated)
         if missing.any():
             offered = [*self.levels.values(), *self.menu] or stated[~missing].tolist()
@@ -76,8 +83,12 @@ class Enrolment:
             stated[missing] = default if default is not None else min(offered)
         return allowance(stated)
 
-    def _stated(self, preference: Any) -> float:
-        """The ε somebody stated, nan where they stated none."""
+    @property
+    def _names(self) -> str:
+        return ", ".join(map(repr, self.levels)) or "none is declared"
+
+    def _stated(self, preference: Any) -> float | None:
+        """The ε somebody stated, nan where they stated none; None where it is neither a number nor a name."""
         if preference is None or (isinstance(preference, str) and not preference.strip()):
             return nan
         if isinstance(preference, str) and preference.strip() in self.levels:
@@ -86,11 +97,7 @@ class Enrolment:
             epsilon = float(preference)
             return inf if isnan(epsilon) else epsilon  # not a number is not "none stated": refused further on
         except (TypeError, ValueError):
-            names = ", ".join(map(repr, self.levels)) or "none are declared"
-            raise InvalidPreference(
-                f"Every preference in column {self.epsilon!r} must be a number or a named level ({names}), "
-                "got at least one other. Declare its name with levels={'name': epsilon}."
-            ) from None
+            return None
 
     def _round(self, micro: Integers) -> Integers:
         return round_down(micro, [*self.menu, *self.levels.values()]) if self.menu else micro

@@ -142,10 +142,9 @@ def _choose_one(
     )
     chosen = next(c for c in candidates if c.name == forced or (forced == "auto" and not _is_float(c)))
     if chosen.mechanism is None and forced == "auto":
-        reasons = dict.fromkeys(candidate.reason for candidate in candidates)
-        raise Unsuitable(f"No mechanism answers this {aggregate.kind}. {' '.join(reasons)}")
+        raise Unsuitable("\n".join([f"No mechanism answers {label or aggregate.kind}:", *_reasons(candidates)]))
     if chosen.mechanism is None:
-        raise Unsuitable(chosen.reason)
+        raise Unsuitable(f"Mechanism {forced!r} cannot answer {label or aggregate.kind}. {chosen.reason}")
     return Choice(
         aggregate=aggregate,
         chosen=chosen,
@@ -153,6 +152,14 @@ def _choose_one(
         specification=specification,
         label=label or aggregate.kind,
     )
+
+
+def _reasons(candidates: Sequence[Candidate]) -> list[str]:
+    """Why each is unsuitable; those with one reason share a line."""
+    names: dict[str, list[str]] = {}
+    for candidate in candidates:
+        names.setdefault(candidate.reason, []).append(candidate.name)
+    return [f"  {', '.join(who)}: {reason}" for reason, who in names.items()]
 
 
 def _over(specification: Specification, guarantee: Guarantee) -> Guarantee:

@@ -328,7 +328,7 @@ def test_a_release_is_drawn_from_the_probabilities():
 
 
 def test_what_cannot_be_answered_is_refused_with_the_reason():
-    with pytest.raises(Unsuitable, match="does not answer a sum"):
+    with pytest.raises(Unsuitable, match="quantiles and modes only"):
         propose_exponential(Aggregate(kind="sum", protects="value"), SPECIFICATION, NOTHING)
     with pytest.raises(Unsuitable, match="at most 200 categories"):
         propose_exponential(Aggregate(kind="mode", protects="value", upper=500), SPECIFICATION, NOTHING)

@@ -128,7 +128,7 @@ def test_a_mode_among_few_categories_is_nearly_always_right():
 def test_bad_options_are_refused():
     with pytest.raises(Unsuitable, match="cap must be above 0"):
         propose(quantile_of("1/2"), SPECIFICATION, Belief(), cap=0)
-    with pytest.raises(Unsuitable, match="does not answer a count"):
+    with pytest.raises(Unsuitable, match="quantiles and modes only"):
         propose(Aggregate(kind="count", protects="value"), SPECIFICATION, Belief())
 
 

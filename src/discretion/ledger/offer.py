@@ -115,7 +115,7 @@ def _refusal(short: list[Cohort], share: Fraction, model: Model) -> str:
             f"Cannot answer with share = {float(share):g}: not everybody can still pay that part of their allowance.",
             *lines,
             *more,
-            f"{_advice(fits)} let each pay what they have left (partial=True, less accurate), or ask the data owner.",
+            f"{_advice(fits)} let each pay what they have left (`partial`, less accurate), or ask the data owner.",
         ]
     )
 

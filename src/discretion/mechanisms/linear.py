@@ -50,7 +50,7 @@ def parts(aggregate: Aggregate) -> tuple[Part, ...]:
         quantity: Quantity = "count" if aggregate.kind in ("count", "people") else "total"
         return (Part(quantity, Fraction(aggregate.sensitivity)),)
     if aggregate.kind not in ("mean", "variance"):
-        raise Unsuitable(f"It adds up rows, which does not answer a {aggregate.kind}.")
+        raise Unsuitable("It adds up rows, so it answers counts, sums, means and variances only.")
     if aggregate.size_is_public:
         return Part("centred", Fraction(2 * width)), Part("square", Fraction(4 * width**2))
     alpha, beta = _rates(aggregate)

@@ -228,7 +228,7 @@ def _tuned(
 ) -> Rank:
     """A complete mechanism; without `pull`, its error is the one that levels are tuned by (see weighted_rank)."""
     if aggregate.kind not in ("quantile", "mode"):
-        raise Unsuitable(f"It chooses among grid values, which does not answer a {aggregate.kind}.")
+        raise Unsuitable("It chooses among grid values, so it answers quantiles and modes only.")
     check(aggregate, specification, int(prices.max()))
     if aggregate.kind == "mode" and aggregate.upper - aggregate.lower >= MOST_CATEGORIES:
         raise Unsuitable(f"It takes at most {MOST_CATEGORIES} categories; weighted_rank takes any number.")

@@ -119,7 +119,7 @@ def propose(
     rule: Rule | None = None,
 ) -> WeightedRank:
     if aggregate.kind not in ("quantile", "mode"):
-        raise Unsuitable(f"It chooses among grid values, which does not answer a {aggregate.kind}.")
+        raise Unsuitable("It chooses among grid values, so it answers quantiles and modes only.")
     if cap is not None and not cap > 0:
         raise Unsuitable(f"cap must be above 0, got {cap!r}.")
     check(aggregate, specification, specification.epsilons[-1])

@@ -78,7 +78,8 @@ def relation(select: exp.Select, tables: Tables) -> Relation:
     tables = _define(select, tables)
     source = select.args.get("from_")
     if source is None:
-        raise QueryRefused(f"A question needs FROM and one protected table: {listed(tables.protected)}.")
+        known = listed(tables.protected) if tables.protected else "none is protected yet"
+        raise QueryRefused(f"A question needs FROM and one protected table: {known}.")
     found = _source(source.this, tables)
     for join in select.args.get("joins") or ():
         found = _join(found, join, tables)
@@ -133,6 +134,8 @@ def _source(node: exp.Expr, tables: Tables) -> Relation:
 
 
 def _no_table(node: exp.Expr, tables: Tables) -> NoReturn:
+    if not tables.protected:
+        raise QueryRefused(f"{shown(node)} is no protected table: none is protected yet. Begin with `protect`.")
     raise QueryRefused(
         f"{shown(node)} is no protected table. FROM takes one of {listed(tables.protected)}, or a subquery that only "
         "filters or projects one; never a file, a function or VALUES."

@@ -79,11 +79,18 @@ class Scope:
         within = [columns for alias, columns in self.relations.items() if relation in ("", alias)]
         found = [columns[name] for columns in within if name in columns]
         if not found:
-            raise QueryRefused(f"There is no column {column.name!r}; there is {listed(set().union(*within))}.")
+            known = {_spelled(name, found) for columns in within for name, found in columns.items()}
+            raise QueryRefused(f"There is no column {column.name!r}; there is {listed(known)}.")
         if len(found) > 1:
             raise QueryRefused(f"Column {column.name!r} is in several tables: write table.{column.name}.")
         bare = isinstance(found[0].plain, (exp.Column, exp.Literal, exp.Paren, exp.Boolean, exp.Null))
         return found[0] if bare else replace(found[0], plain=exp.Paren(this=found[0].plain.copy()))
+
+
+def _spelled(name: str, found: Scalar) -> str:
+    """A column as it can be written: in the letters of its table, in quotes where it needs them."""
+    own = found.plain.name if isinstance(found.plain, exp.Column) and found.plain.name.lower() == name else name
+    return exp.to_identifier(own, quoted=not own.isidentifier()).sql("duckdb")
 
 
 def columns_of(table: Table, *, qualified: bool = False) -> dict[str, Scalar]:
