@@ -53,7 +53,9 @@ def test_bad_choices_are_refused(asked, says):
 
 
 def test_a_forced_mechanism_that_cannot_answer_says_why():
-    with pytest.raises(Unsuitable, match=r"Mechanism 'exponential' cannot answer mean\. It chooses one count of people"):
+    with pytest.raises(
+        Unsuitable, match=r"Mechanism 'exponential' cannot answer mean\. It chooses one count of people"
+    ):
         choose([Aggregate(kind="mean", protects="value")], THREE, Belief(), mechanism="exponential")
 
 

@@ -58,7 +58,7 @@ def _refuse_other_than_parquet(path: str) -> None:
             f"{path!r} is a DuckDB file. Say which of its tables is meant: {Path(path).name}#table."
         )
     if head[:4] != b"PAR1":
-        raise InvalidDeclaration(
+        raise EngineFailed(
             f"{path!r} is no Parquet file. Give one, a text (.csv, .tsv, .txt, also with .gz), or x.duckdb#table."
         )
 
