@@ -6,7 +6,7 @@ it lists what could have used their data.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import exp
+from math import exp, expm1, floor, log10
 from typing import Any
 
 import sqlalchemy as sa
@@ -232,8 +232,11 @@ def in_plain_words(guarantee: dict[str, Any], epsilon: float, delta: float) -> s
 
 
 def factor(epsilon: float) -> str:
-    """e^ε, as odds are told; where doubles end, so does what could be said better."""
-    return f"{exp(epsilon):,.4g}" if epsilon < LARGEST_EXPONENT else f"e^{epsilon:g}"
+    """e^ε, as odds are told: four digits, or two of how far it is above 1, so that some is never told as none."""
+    if not 0 < epsilon < LARGEST_EXPONENT:
+        return f"e^{epsilon:g}" if epsilon else "1"
+    digits = max(4, 2 - floor(log10(expm1(epsilon))))
+    return f"{exp(epsilon):,.{digits}g}"
 
 
 def _summary(cohort: Cohort, releases: int, individual: int) -> str:
