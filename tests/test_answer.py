@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -60,6 +61,18 @@ def test_the_charge_is_on_disk_before_a_row_is_read(ledger):
     ask(COUNT, ledger, Witness())
     assert min(Witness.seen) > 0
     assert spent(ledger) == Witness.seen
+
+
+def test_what_the_database_can_compute_for_no_rows_is_refused_before_the_charge(tmp_path):
+    """DuckDB has no decimal of 74 digits after the point: a matter of types, not of rows."""
+    digits = pa.array([Decimal("0.5")] * 3, pa.decimal128(38, 37))
+    table = write(pa.table({"id": [1, 2, 3], "epsilon": [1.0] * 3, "x": digits}), tmp_path / "t.parquet")
+    with connect(tmp_path / "t.discretion") as db:
+        db.protect("t", table, person="id", epsilon="epsilon", bounds={"x": (0, 1)})
+        with pytest.raises(QueryRefused, match=r"whatever the rows.*DOUBLE"):
+            db.sql("SELECT COUNT(*) FROM t WHERE x * x > 0")
+        assert {0.0} == {row["spent"] for row in db.balance()}
+        assert db.sql("SELECT COUNT(*) FROM t WHERE CAST(x AS DOUBLE) * x > 0").entry
 
 
 def test_a_failure_after_the_charge_gives_nothing_back_and_quotes_nothing(ledger, tmp_path):

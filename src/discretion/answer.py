@@ -46,7 +46,7 @@ def answer(question: Question, *, engine: Engine, ledger: Ledger) -> Release:
     identity = _identify(question, query, engine, ledger)
     if (stored := ledger.answered(identity)) is not None:
         return Release.from_json(stored)  # the same question on the same data: nothing new is told
-    offer, plan, entry = _charge(question, query, identity, ledger)  # durable before any row is read
+    offer, plan, entry = _charge(question, query, identity, engine, ledger)  # durable before any row is read
     statistics = engine.compute(plan.request)  # the only line that reads rows
     # Refreshed since, a register apart says again what its source says, but others paid for the preferences read.
     refreshed = ledger.register(offer.register).fingerprint != offer.fingerprint
@@ -137,10 +137,11 @@ def _is_free(asked: Asked, question: Question) -> bool:
     return counts and question.mechanism in ("auto", "public")
 
 
-def _charge(question: Question, query: Query, identity: str, ledger: Ledger) -> tuple[Offer, Plan, str]:
+def _charge(question: Question, query: Query, identity: str, engine: Engine, ledger: Ledger) -> tuple[Offer, Plan, str]:
     """Plan and pay; plan again if somebody paid or changed their mind in between."""
     for attempt in range(ATTEMPTS):
         offer, plan = propose(question, query, ledger)
+        engine.check(plan.request)
         try:
             entry = ledger.charge(
                 offer,

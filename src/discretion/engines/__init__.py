@@ -49,6 +49,9 @@ class Engine(Protocol):
     def people(self, source: str, person: str, epsilon: str = "") -> pa.Table:
         """Everybody in a source once: person (text), rows, and epsilon (a number or a name) where it is asked for."""
 
+    def check(self, request: Request) -> None:
+        """Refuse what could not be computed over any rows. It reads none: a charge for it would be wasted."""
+
     def compute(self, request: Request) -> tuple[Statistics, ...]:
         """Statistics for every measure of a request, whose source is a `Rows`."""
 

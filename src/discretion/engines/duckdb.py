@@ -4,6 +4,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -25,13 +26,14 @@ from discretion.engines.source import (
     is_csv,
     is_numbered,
     is_object,
+    named,
     paths,
     quoted,
     stamps,
     typed_csv,
 )
 from discretion.engines.sql import Facts, Statement, statement
-from discretion.errors import EngineFailed, InvalidDeclaration, InvalidPreference
+from discretion.errors import EngineFailed, InvalidDeclaration, InvalidPreference, QueryRefused
 from discretion.noise import coin_key
 from discretion.statistics import Measure, Request, Statistics
 
@@ -55,12 +57,10 @@ class DuckDB:
 
     def __init__(self, *, threads: int | None = None, memory: str | None = None) -> None:
         limits = {"threads": threads, "memory_limit": memory}
-        self._config: dict[str, Any] = _LOCKED | {
-            name: str(limit) for name, limit in limits.items() if limit is not None
-        }
+        self._config: Any = _LOCKED | {name: str(limit) for name, limit in limits.items() if limit is not None}
         self._attached: dict[str, tuple[pa.Table, str]] = {}  # a copy of our own, and its digest
         self._digests: dict[tuple[Any, ...], str] = {}  # path, size and time of change -> digest
-        self._counted: dict[tuple[Any, ...], tuple[bool, bool]] = {}  # a source and its people -> see `_people`
+        self._counted: dict[tuple[Any, ...], tuple[bool, bool]] = {}  # a source and its people -> see `_count`
         self._types: dict[str, dict[str, str]] = {}  # fingerprint -> schema
         self._companions: dict[tuple[str, ...], Companion | None] = {}  # fingerprints and columns -> preferences by row
         self._opened: dict[tuple[Any, ...], duckdb.DuckDBPyConnection] = {}  # sources as they are now -> connection
@@ -119,6 +119,23 @@ class DuckDB:
             people = people.drop_columns(["several"])
         return people
 
+    def check(self, request: Request) -> None:
+        """Run the text over tables of the declared columns without rows: what fails there fails whatever they hold."""
+        rows: Rows = request.source
+        apart = self.schema(rows.cohorts.register) if rows.cohorts.register else {}
+        stated = statement(rows, request.measures, _types(rows, apart), "")
+        columns = {"protected": rows.query.table.columns, "register": apart}
+        columns |= {joined.name: joined.lookup.columns for joined in rows.query.lookups}
+        with self._connected({}, stated.tables) as connection:
+            for name in stated.sources:
+                declared = ", ".join(f"{named(column)} {kind}" for column, kind in columns[name].items())
+                connection.execute(f"CREATE TEMP TABLE {name} ({declared})")
+            try:
+                connection.sql(stated.select.sql("duckdb")).fetchall()
+            except duckdb.Error as failure:  # it is about types and what the analyst wrote: there are no values
+                reason = str(failure).splitlines()[0].rstrip(".")
+                raise QueryRefused(f"The database cannot compute this, whatever the rows: {reason}.") from None
+
     def compute(self, request: Request) -> tuple[Statistics, ...]:
         """Statistics for every measure, by one SQL text."""
         rows: Rows = request.source
@@ -140,10 +157,8 @@ class DuckDB:
         owned, bounded = self._count(table.source, table.person, types, table.rows_per_person)
         apart = self.schema(cohorts.register) if cohorts.register else {}
         companion = self._companion(rows, apart)
-        return Facts(
-            person=types[table.person],
-            epsilon=apart[cohorts.epsilon] if apart else types.get(table.epsilon, ""),
-            register_person=apart[cohorts.person] if apart else "",
+        return replace(
+            _types(rows, apart),
             owned=owned,
             bounded=bounded,
             unique=not apart or companion is not None or self._count(cohorts.register, cohorts.person, apart, 1)[1],
@@ -289,6 +304,16 @@ class DuckDB:
         if name not in self._attached:
             raise EngineFailed(f"{name!r} was an object of an earlier program. Attach it again, or protect a file.")
         return self._attached[name]
+
+
+def _types(rows: Rows, register: Mapping[str, str]) -> Facts:
+    """What the declaration says, before anything was found out."""
+    types, cohorts = rows.query.table.columns, rows.cohorts
+    return Facts(
+        person=types[rows.query.table.person],
+        epsilon=register[cohorts.epsilon] if register else types.get(rows.query.table.epsilon, ""),
+        register_person=register[cohorts.person] if register else "",
+    )
 
 
 def _count(connection: duckdb.DuckDBPyConnection, person: exp.Expr, most: int) -> tuple[bool, bool]:
