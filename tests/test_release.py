@@ -81,7 +81,9 @@ def test_repr_and_html_show_answer_error_promise_and_assumption():
 
 
 def test_ranks_and_unbounded_noise_say_what_they_are():
-    assert "rank ± 2.1%" in repr(release(errors={"count": (Error(bias=0, noise=0.01, unit="rank"),)}))
+    assert "rank ± 2.2%" in repr(release(errors={"count": (Error(bias=0, noise=0.01, unit="rank"),)}))  # 2.12
+    category = release(columns={"count": ("N",)}, errors={"count": (Error(bias=inf, noise=0, unit="rank"),)})
+    assert "N (at most 100.0% short)" in repr(category)
     assert "within 0 to 9" in repr(release(errors={"count": (Error(bias=0, noise=inf, limits=(0, 9)),)}))
     assert "42 (error unknown)" in repr(release(errors={"count": (Error(bias=0, noise=inf),)}))
 
@@ -115,9 +117,20 @@ def test_what_is_shown_is_never_narrower_than_what_is_meant(seed):
 
 
 def test_an_interval_that_was_bought_is_shown_as_it_is():
-    bought = release(errors={"count": (Error(bias=5, noise=0, limits=(40, 47)),)})
+    bought = release(errors={"count": (Error(bias=5, noise=0, limits=(40, 47), bought=True),)})
     assert repr(bought).startswith("count = 42 (40 to 47)\n")
     assert "42 (40 to 47)" in bought._repr_html_()
+    assert bought == Release.from_json(bought.to_json())
+    narrow = Error(bias=0.25, noise=0, limits=(250_000.25, 250_000.75), bought=True)
+    shown = repr(release(columns={"count": (250_000.5,)}, errors={"count": (narrow,)}))
+    assert shown.startswith("count = 250,000.5 (250,000.25 to 250,000.75)\n")
+
+
+@pytest.mark.parametrize("value", [0.0, 60.0, 120.0])
+def test_an_answer_that_may_be_anything_is_not_taken_for_a_bought_interval(value):
+    """Of a group in which nobody was told apart; at either bound, too, where noise often takes it."""
+    empty = release(columns={"count": (value,)}, errors={"count": (Error(bias=120, noise=0, limits=(0, 120)),)})
+    assert "count: too much noise to say anything" in repr(empty)
 
 
 def test_remarks_are_shown_wherever_the_answer_is():

@@ -232,7 +232,7 @@ def test_an_answer_that_cannot_be_is_shown_as_drawn_and_remarked_upon(release):
     assert "too much noise" in notes(15.0, Error(bias=0, noise=9, limits=(10, 20)))
     assert "too much noise" in notes(15.0, Error(bias=0, noise=1, unit="rank", asked=0.5, limits=(0, 1)))
     assert "too much noise" in notes(15.0, Error(bias=10, noise=0, limits=(10, 20)))
-    assert "noise" not in notes(15.0, Error(bias=5, noise=0, limits=(10, 20)))  # an interval that was paid for
+    assert "noise" not in notes(15.0, Error(bias=5, noise=0, limits=(10, 20), bought=True))
     assert "noise" not in notes("North", Error(bias=0, noise=1, unit="rank", limits=(0, 1)))
 
 

@@ -61,4 +61,5 @@ def between(
         noise=0.0,
         assumption="; ".join(filter(None, [asked.assumption, enough])),
         limits=(low, high),
+        bought=True,
     )

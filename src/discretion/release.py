@@ -25,6 +25,7 @@ class Error:
     asked: float | None = None  # in ranks: the one asked for, which the interval is around
     pull: float = 0.0  # how much further bad data may draw a choice among many: in the interval, not in `total`
     rows: float | None = None  # in ranks: if fewer rows than these are asked about, the error is a share of these
+    bought: bool = False  # the interval was released beside the value: its ends are the limits
 
     @property
     def total(self) -> float:
@@ -43,15 +44,9 @@ class Error:
         half, value = self.half_width(confidence), value if self.asked is None else self.asked
         return max(low, min(value - half, high)), min(high, max(value + half, low))
 
-    def is_bought(self, value: float) -> bool:
-        """Whether the interval was released beside the value: it has no noise of its own, and is its own limits."""
-        if self.limits is None or self.noise > 0:
-            return False
-        return self.bias == max(value - self.limits[0], self.limits[1] - value)
-
     def says_nothing(self, value: float) -> bool:
         """Whether the interval is all that is possible."""
-        return self.interval(value) == self.limits and not self.is_bought(value)
+        return self.interval(value) == self.limits and not self.bought
 
     def is_outside(self, value: float) -> bool:
         """Whether noise took the value where the truth cannot be; ranks are no values."""
@@ -155,9 +150,8 @@ class Release:
             answers = [(v, e) for v, e in zip(self.columns[name], errors, strict=True) if isinstance(v, int | float)]
             outside = [error.limits for value, error in answers if error.is_outside(value)]
             if outside and outside[0]:
-                low, high = outside[0]
                 remarks.append(
-                    f"{name}: the truth lies from {low:,.12g} to {high:,.12g}; noise took an answer outside. It is "
+                    f"{name}: the truth lies from {_ends(outside[0])}; noise took an answer outside. It is "
                     "shown as drawn, because answers moved back inside would be wrong on average."
                 )
             within = [(value, error) for value, error in answers if error.limits is not None]
@@ -194,18 +188,14 @@ class Release:
         error = self.errors[name][row]
         half = error.half_width()
         if not isinstance(value, int | float):  # a category: how far from the most frequent it may be
-            return f"{value} (at most {half:.1%} short)" if error.unit == "rank" else str(value)
+            return f"{value} (at most {_percent(half)} short)" if error.unit == "rank" else str(value)
         if not (isfinite(half) and isfinite(value)):
-            known = (
-                f"within {_number(error.limits[0])} to {_number(error.limits[1])}" if error.limits else "error unknown"
-            )
-            return f"{_number(value)} ({known})"
+            return f"{_number(value)} ({f'within {_ends(error.limits)}' if error.limits else 'error unknown'})"
         if error.unit == "rank":
-            least = f", at least {half * error.rows:,.0f} rows" if error.rows is not None else ""
-            return f"{_number(value)} (rank ± {half:.1%}{least})"
-        if error.is_bought(value):
-            low, high = error.interval(value)
-            return f"{_number(value)} ({_number(low)} to {_number(high)})"
+            least = f", at least {ceil(half * error.rows):,} rows" if error.rows is not None else ""
+            return f"{_number(value)} (rank ± {_percent(half)}{least})"
+        if error.bought:
+            return f"{value:,.12g} ({_ends(error.interval(value))})"
         return _rounded(value, half)
 
     def _shaped(self, table: Mapping[str, tuple[Any, ...]]) -> Any:
@@ -224,6 +214,16 @@ def _rounded(value: float, error: float) -> str:
     wide = max(1, ceil((error + abs(value - near)) / 10.0**place - 1e-6)) * 10.0**place
     decimals = max(0, -place)
     return f"{near:,.{decimals}f} ± {wide:,.{decimals}f}"
+
+
+def _percent(share: float) -> str:
+    """To a tenth, upwards: it is the size of an error; no share is more than all."""
+    return f"{ceil(1000 * min(share, 1.0) - 1e-6) / 1000:.1%}"
+
+
+def _ends(interval: tuple[float, float]) -> str:
+    """All their digits: one left out could be one inwards."""
+    return f"{interval[0]:,.12g} to {interval[1]:,.12g}"
 
 
 def _number(value: float) -> str:
