@@ -1,6 +1,7 @@
 """Who has spent what: every rule of the ledger, on SQLite and PostgreSQL."""
 
 import json
+import math
 import re
 from fractions import Fraction
 from uuid import UUID
@@ -561,20 +562,26 @@ def test_a_receipt_tells_everything_that_could_have_used_the_persons_data(place)
 def test_where_being_in_the_data_is_the_secret_another_value_is_two_steps_away():
     guarantee = {"protects": "presence", "model": "personalized", "arithmetic": "exact"}
     hidden = in_plain_words(guarantee, 0.1, 0.0)
-    assert "odds that you are in it by a factor of at most 1.105 (ε = 0.1)" in hidden
-    assert hidden.endswith("about your values, for somebody certain that you are in it, by 1.221.")  # e^0.2
+    assert "odds that you are in it by a factor of at most 1.106 (ε = 0.1)" in hidden
+    assert hidden.endswith("about your values, for somebody certain that you are in it, by 1.222.")  # e^0.2, upwards
     known = in_plain_words({**guarantee, "protects": "value"}, 0.1, 0.0)
-    assert known.endswith("it moved anybody's odds about them by a factor of at most 1.105 (ε = 0.1).")
+    assert known.endswith("it moved anybody's odds about them by a factor of at most 1.106 (ε = 0.1).")
 
 
 def test_a_receipt_says_what_its_allowance_bounds_however_large(place):
     with clinic(place) as ledger:
         assert "being in it; about your values" in ledger.receipt("people", "eve").summary
-        assert "at most 2.718, as you chose (ε = 1)" in ledger.receipt("people", "eve").summary
-        assert "in it, it is at most 7.389." in ledger.receipt("people", "eve").summary
-    assert ["1", "1.000001", "1.0012", "1.051", "148.4", "e^1000"] == list(
+        assert "at most 2.719, as you chose (ε = 1)" in ledger.receipt("people", "eve").summary
+        assert "in it, it is at most 7.39." in ledger.receipt("people", "eve").summary
+    assert ["1", "1.0000011", "1.0013", "1.052", "148.5", "e^1,000"] == list(
         map(factor, (0, 1e-6, 0.00123, 0.05, 5, 1_000))
     )
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 2e-6, 0.000123, 0.05, 0.1, 0.693147, 1, 2.302585, 5, 20])
+def test_no_factor_is_told_as_less_than_it_is(epsilon):
+    told = float(factor(epsilon).replace(",", ""))
+    assert math.exp(epsilon) <= told <= 1 + 1.1 * math.expm1(epsilon)
 
 
 def test_receipts_of_people_who_chose_alike_are_the_same(place):

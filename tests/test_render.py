@@ -152,7 +152,7 @@ def test_a_receipt_says_what_was_promised():
         summary="S",
     )
     text = shown(receipt_sheets(receipt))
-    for part in ("people", "0.9", "2026-01-02 03:04", "SELECT 1", "× 1.105", "no limit", "S"):
+    for part in ("people", "0.9", "2026-01-02 03:04", "SELECT 1", "× 1.106", "no limit", "S"):
         assert part in text, part
     for caveat in ("NOT differentially private", "Computed with rounded arithmetic", "Beyond that, δ"):
         assert f"2026-01-02 03:04: {caveat}" in text.replace("This release was ", ""), caveat

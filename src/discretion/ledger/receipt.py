@@ -6,6 +6,7 @@ it lists what could have used their data.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from math import exp, expm1, floor, log10
 from typing import Any
 
@@ -216,27 +217,31 @@ def in_plain_words(guarantee: dict[str, Any], epsilon: float, delta: float) -> s
     secret = SECRETS[guarantee["protects"]]
     if guarantee["model"] == "individual":
         return (
-            f"This release was NOT differentially private (model `individual`, ε = {epsilon:g}). It hides {secret} "
+            f"This release was NOT differentially private (model `individual`, ε = {amount(epsilon)}). It hides {secret} "
             "only from somebody who asks nothing else; several such answers together can reveal it."
         )
     about = "that you are in it" if hidden else "about them"
     # Another value is leaving and coming back: two steps, (ε, δ) each.
     twice = f" and about your values, for somebody certain that you are in it, by {factor(2 * epsilon)}"
     more = delta * (1 + exp(min(epsilon, LARGEST_EXPONENT))) if hidden else delta
-    doubt = f"; beyond that, any chance may differ by at most {min(more, 1):.4g} (δ)" if delta else ""
+    doubt = f"; beyond that, any chance may differ by at most {_upwards(min(more, 1), 4)} (δ)" if delta else ""
     caution = " (computed with rounded arithmetic)" if guarantee["arithmetic"] == "float" else ""
     return (
         f"The answer protects {secret}: it moved anybody's odds {about} by a factor of at most {factor(epsilon)} "
-        f"(ε = {epsilon:g}){twice if hidden else ''}{doubt}{caution}."
+        f"(ε = {amount(epsilon)}){twice if hidden else ''}{doubt}{caution}."
     )
 
 
 def factor(epsilon: float) -> str:
     """e^ε, as odds are told: four digits, or two of how far it is above 1, so that some is never told as none."""
     if not 0 < epsilon < LARGEST_EXPONENT:
-        return f"e^{epsilon:g}" if epsilon else "1"
-    digits = max(4, 2 - floor(log10(expm1(epsilon))))
-    return f"{exp(epsilon):,.{digits}g}"
+        return f"e^{amount(epsilon)}" if epsilon else "1"
+    return _upwards(exp(epsilon), max(4, 2 - floor(log10(expm1(epsilon)))))
+
+
+def _upwards(most: float, digits: int) -> str:
+    """So many digits of a number that nothing is above, nor above what is shown of it."""
+    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(most)):,.{digits}g}"
 
 
 def _summary(cohort: Cohort, releases: int, individual: int) -> str:
@@ -253,9 +258,10 @@ def _summary(cohort: Cohort, releases: int, individual: int) -> str:
     doubt = f" Beyond that, δ = {cohort.pico_delta / PICO:g} is spent." if cohort.pico_delta else ""
     return (
         f"{releases} answer(s) could have used your data so far. All answers together, past and future, may move "
-        f"anybody's odds about what is secret by a factor of at most {factor(epsilon)}, as you chose (ε = {epsilon:g})"
-        ". Where it is secret that you are in the data at all, this is the factor for being in it; about your values, "
-        f"for somebody certain that you are in it, it is at most {factor(2 * epsilon)}.{doubt}{apart}"
+        f"anybody's odds about what is secret by a factor of at most {factor(epsilon)}, as you chose "
+        f"(ε = {amount(epsilon)}). Where it is secret that you are in the data at all, this is the factor for being in "
+        f"it; about your values, for somebody certain that you are in it, it is at most {factor(2 * epsilon)}."
+        f"{doubt}{apart}"
     )
 
 
