@@ -5,6 +5,7 @@ import re
 import runpy
 import subprocess
 import sys
+from math import exp
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,17 @@ def test_every_error_is_documented_with_who_can_mend_it():
         assert f"`{name}`" in documented, name
     told = re.findall(r"^\| `(\w+)` .* \| (\d) \|$", documented, flags=re.MULTILINE)
     assert {(name, str(vars(errors)[name].exit_code)) for name in kinds if name != "DiscretionError"} == set(told)
+
+
+def test_the_chances_promised_are_those_of_the_allowance_upwards():
+    row = r"^\| ([\d.]+) \| ([\d.]+) % \| ([\d.]+) % \| ([\d.]+) % \|$"
+    rows = re.findall(row, (DOCS / "promise.md").read_text(), flags=re.MULTILINE)
+    assert len(rows) >= 5
+    for allowance, *chances in rows:
+        for before, told in zip((0.01, 0.1, 0.5), chances, strict=True):
+            odds = exp(float(allowance)) * before / (1 - before)
+            most = 100 * odds / (1 + odds)
+            assert most - 1e-9 <= float(told) <= 1.01 * most, (allowance, before)
 
 
 def test_every_mechanism_is_documented_and_states_its_theorem():

@@ -217,8 +217,8 @@ def in_plain_words(guarantee: dict[str, Any], epsilon: float, delta: float) -> s
     secret = SECRETS[guarantee["protects"]]
     if guarantee["model"] == "individual":
         return (
-            f"This release was NOT differentially private (model `individual`, ε = {amount(epsilon)}). It hides {secret} "
-            "only from somebody who asks nothing else; several such answers together can reveal it."
+            f"This release was NOT differentially private (model `individual`, ε = {amount(epsilon)}). It hides "
+            f"{secret} only from somebody who asks nothing else; several such answers together can reveal it."
         )
     about = "that you are in it" if hidden else "about them"
     # Another value is leaving and coming back: two steps, (ε, δ) each.
