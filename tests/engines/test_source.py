@@ -10,7 +10,7 @@ import pytest
 import discretion as dn
 from discretion.connection import Connection
 from discretion.engines.duckdb import DuckDB
-from discretion.errors import EngineFailed
+from discretion.errors import EngineFailed, InvalidDeclaration
 from discretion.statistics import Request, Statistics
 
 
@@ -81,3 +81,16 @@ def test_a_stray_quote_never_swallows_the_lines_of_others(tmp_path: Path, note: 
         (tmp_path / "visits.csv").write_text("\n".join(lines) + "\n")
         with pytest.raises(EngineFailed, match="stray quote"):
             db.sql("SELECT COUNT(*) FROM visits")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_the_name_of_a_folder_is_no_column(tmp_path: Path, kind: str) -> None:
+    """It could be renamed from epsilon=0.1 to epsilon=1.0, and no content would have changed."""
+    for epsilon, first in ((0.1, 0), (1.0, 20)):
+        folder = tmp_path / f"epsilon={epsilon}"
+        folder.mkdir()
+        duckdb.sql(f"COPY (SELECT i + {first} AS id FROM range(20) r(i)) TO '{folder}/t.{kind}'")
+    source = tmp_path / "epsilon=*" / f"t.{kind}"
+    assert ["id"] == list(DuckDB().schema(str(source)))
+    with dn.connect(tmp_path / "t.discretion") as db, pytest.raises(InvalidDeclaration, match="no column 'epsilon'"):
+        db.protect("t", source, person="id", epsilon="epsilon")

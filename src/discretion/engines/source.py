@@ -12,6 +12,7 @@ from discretion.engines.companion import FILE, FOUND, ROW_NUMBER
 from discretion.errors import EngineFailed, InvalidDeclaration
 
 MEMORY = "memory:"
+_NO_MORE = "hive_partitioning = false"  # columns read off the names of folders: no fingerprint would show a new name
 _CSV_TYPES = "['BOOLEAN', 'BIGINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR']"
 
 
@@ -46,7 +47,7 @@ def in_parquet(source: str, more: str = "") -> str:
     """The rows of Parquet files, and what else of them is named."""
     for path, *_ in stamps(source):
         _refuse_other_than_parquet(path)
-    return f"SELECT *{more} FROM read_parquet([{paths(source)}])"
+    return f"SELECT *{more} FROM read_parquet([{paths(source)}], {_NO_MORE})"
 
 
 def _refuse_other_than_parquet(path: str) -> None:
@@ -81,7 +82,7 @@ def typed_csv(source: str, types: Mapping[str, str]) -> str:
 
 def _csv_dialect(source: str) -> str:
     tab = Path(source.removesuffix(".gz")).suffix == ".tsv"
-    return f"""delim = '{chr(9) if tab else ","}', quote = '"', escape = '"', header = true"""
+    return f"""delim = '{chr(9) if tab else ","}', quote = '"', escape = '"', header = true, {_NO_MORE}"""
 
 
 def stamps(source: str) -> list[tuple[str, int, int, int]]:
