@@ -1,4 +1,4 @@
-from math import inf, log, sqrt
+from math import erfc, exp, inf, log, sqrt
 
 import pytest
 
@@ -22,6 +22,14 @@ def test_error_adds_bias_and_noise_as_root_mean_square():
 def test_the_half_width_is_exact_for_laplace_noise():
     scale = 2.0
     assert Error(bias=1, noise=scale * sqrt(2)).half_width(0.95) == pytest.approx(1 + scale * log(20))
+
+
+@pytest.mark.parametrize("confidence", [1e-9, 0.1, 0.5, 0.8, 0.9, 0.95, 0.999, 1 - 1e-12, 1 - 2**-53])
+def test_the_half_width_covers_laplace_and_normal_noise(confidence):
+    """Of Laplace noise less lies near its middle, of normal noise in its tails: neither alone covers the other."""
+    half = Error(bias=0, noise=1).half_width(confidence)
+    assert exp(-half * sqrt(2)) <= (1 - confidence) * (1 + 1e-6)
+    assert erfc(half / sqrt(2)) <= (1 - confidence) * (1 + 1e-6)
 
 
 def test_an_interval_stays_within_the_limits():

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from math import ceil, floor, hypot, inf, isfinite, log, log10, sqrt
+from statistics import NormalDist
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -33,10 +34,12 @@ class Error:
         return hypot(self.bias, self.noise)
 
     def half_width(self, confidence: float = 0.95) -> float:
-        """Bias and pull, plus the Laplace quantile of this standard deviation, which covers normal noise too."""
+        """Bias and pull, plus the quantile of Laplace or normal noise of this standard deviation, the larger one."""
         if not 0 < confidence < 1:
             raise InvalidDeclaration(f"A confidence must be between 0 and 1, got {confidence!r}.")
-        return self.bias + self.pull + self.noise * log(1 / (1 - confidence)) / sqrt(2)
+        missed = 1 - confidence
+        deviations = max(log(1 / missed) / sqrt(2), -NormalDist().inv_cdf(missed / 2))
+        return self.bias + self.pull + self.noise * deviations
 
     def interval(self, value: float, confidence: float = 0.95) -> tuple[float, float]:
         """Where the truth lies with this confidence; in ranks: which ranks the answer may have instead of the asked."""

@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import poisson
 
 from contracts import Universe, statistics_of
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.mechanisms import MECHANISMS, Belief
-from discretion.mechanisms.accuracy import Means, bias
+from discretion.mechanisms.accuracy import Means, bias, lump
 from discretion.mechanisms.weighted import saturation, worst_case_cap
 from discretion.noise import simulation
 from discretion.preference import MICRO, Specification
+from discretion.release import Error
 from discretion.statistics import Aggregate, Statistics
 
 COUNT = Aggregate(kind="count", protects="value")
@@ -224,3 +226,13 @@ def test_an_expectation_that_few_have_a_value_does_not_make_a_sample_of_few_look
         low, high = mechanism.error.interval(answer)
         held += low - 1e-9 <= people <= high + 1e-9
     assert held >= 920
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.9, 0.95, 0.99, 0.999])
+def test_one_weight_more_covers_every_poisson_law(confidence):
+    rare = Means(low=0, high=0, spread=0, variance=0, square=0, at_random=True, lopsided=1)
+    more = lump(np.array([1.0, 2.0]), np.array([9, 1]), rare)  # one person counts for one more than they should
+    mean = np.geomspace(1e-5, 300, 5_000)
+    half = np.array([Error(bias=0, noise=sqrt(one), pull=more).half_width(confidence) for one in mean])
+    covered = poisson.cdf(np.floor(mean + half), mean) - poisson.cdf(np.ceil(mean - half) - 1, mean)
+    assert confidence <= covered.min()
