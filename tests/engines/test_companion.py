@@ -1,5 +1,6 @@
 """A register beside the rows of Parquet files gives what joining it gives, and fails towards leaving people out."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def ask(
         keys={"place": ("A", "B")},
     )
     query = parse(sql, {"t": declared})
-    known = Cohorts(count=3, levels=LEVELS, **apart, **cohorts)
+    known = Cohorts(**{"count": 3, "levels": LEVELS, **apart, **cohorts})
     inclusion = (ALWAYS // 3, ALWAYS // 2, ALWAYS) if coins else None
     measures = tuple(
         Measure(aggregate=one, histogram=one.kind == "quantile", inclusion=inclusion) for one in query.aggregates
@@ -171,3 +172,53 @@ def test_out_of_step_rows_are_missing_and_never_somebody_elses(shift: int, tmp_p
     order = np.roll(np.arange(200), shift)
     tables["companion0"] = tables["companion0"].take(order)
     assert 0 == ask(engine, source, people, "SELECT COUNT(*) FROM t")[0].counts.sum()
+
+
+@pytest.mark.parametrize("different", [1, 252, 253, 254, 255, 256, 257])
+def test_however_many_preferences_there_are_each_row_has_its_own(different: int, tmp_path: Path) -> None:
+    """One number a row: around 256, with the 3 cohorts of changes or without, it takes a second byte."""
+    engine = DuckDB(threads=2)
+    rows = pa.table({"id": [*range(300)] * 2, "x": [*range(10)] * 60, "place": ["A", "B"] * 300})
+    epsilon = [(person % different + 1) / 1_000 for person in range(300)]
+    people = engine.attach("r", pa.table({"who": range(300), "eps": epsilon}))
+    levels = {one: place % 3 for place, one in enumerate(sorted(set(epsilon)))}
+    source, attached = files(rows, tmp_path, 1), engine.attach("t", rows)
+    every = [*range(0, 300, 7), 299]
+    table = pa.table({"person": map(str, every), "cohort": pa.array([n % 4 - 1 for n in every], pa.int64())})
+    for changes in (None, table):
+        beside = ask(engine, source, people, QUESTIONS[1], levels=levels, changes=changes)
+        assert same(ask(engine, attached, people, QUESTIONS[1], levels=levels, changes=changes), beside)
+    enrolled, changed = engine._companions.values()
+    assert enrolled is not None
+    assert changed is not None
+    assert (different, different) == (len(enrolled.found), len(changed.found))
+    assert [1 + (most > 255) for most in (different, different + 3)] == [
+        found.numbers.itemsize for found in (enrolled, changed)
+    ]
+
+
+def test_files_without_rows_among_others_shift_nobody(tmp_path: Path) -> None:
+    engine = DuckDB(threads=3)
+    people, rows = engine.attach("r", register(pa.int64())), visits(pa.int64())
+    source = files(rows, tmp_path, 3)
+    for name in ("t-first", "t0-between", "t9-last"):
+        pyarrow.parquet.write_table(rows.slice(0, 0), tmp_path / f"{name}.parquet")
+    for sql in QUESTIONS:
+        assert same(ask(engine, engine.attach("t", rows), people, sql), ask(engine, source, people, sql))
+    assert [6] == [len(found.files) for found in engine._companions.values() if found is not None]
+
+
+def test_one_engine_answers_several_threads_at_once(tmp_path: Path) -> None:
+    """More registers and changes than are kept: each question finds its own."""
+    engine, rows = DuckDB(threads=2), visits(pa.int64())
+    source, attached = files(rows, tmp_path, 2), engine.attach("t", rows)
+    asked = []
+    for turn in range(6):
+        known = register(pa.int64())
+        turned = known.set_column(1, "eps", pa.array(np.roll([0.1, 0.5, 1.0, 0.7, 0.1] * 5, turn)))
+        changes = pa.table({"person": [str(turn), str(turn + 9)], "cohort": pa.array([turn % 3, -1], pa.int64())})
+        asked += [(engine.attach(f"r{turn}", turned), sql, change) for sql in QUESTIONS for change in (None, changes)]
+    expected = [ask(engine, attached, people, sql, changes=changes) for people, sql, changes in asked]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda one: ask(engine, source, one[0], one[1], changes=one[2]), asked))
+    assert all(same(one, other) for one, other in zip(expected, found, strict=True))
