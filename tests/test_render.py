@@ -22,7 +22,6 @@ from discretion.noise import simulation
 from discretion.plan import choose
 from discretion.preference import Specification
 from discretion.release import Error, Release
-from discretion.render.receipt import receipt_sheets
 from discretion.render.terminal import show, terminal
 from discretion.sheet import Sheet
 from discretion.statistics import Aggregate
@@ -50,7 +49,7 @@ def shown(sheets, width=80, screen=True):
 
 
 def test_an_answer_is_shown_with_error_promise_and_payment(release):
-    (sheet,) = render.release_sheets(release, "Smokers")
+    sheet = release.sheet("Smokers")
     assert ("count",) == sheet.columns
     assert "±" in sheet.rows[0][0]
     text = shown([sheet])
@@ -74,11 +73,11 @@ def test_infinities_and_unknown_answers_are_null_in_json(release):
     )
     (error,) = json.loads(render.release_json(odd))["errors"]["ratio"]
     assert (None, None) == (error["noise"], error["interval"])
-    assert "None" in shown(render.release_sheets(odd))
+    assert "None" in shown([odd.sheet()])
 
 
 def test_a_plan_shows_every_candidate_and_what_people_pay(plan):
-    count, _, pay = render.plan_sheets(plan)
+    count, _, pay = plan.sheets()
     assert "COUNT(*): weighted" == count.title
     assert {"weighted", "minimum", "threshold", "sample"} <= {row[0] for row in count.rows}
     assert "chosen" == count.rows[0][-1]
@@ -89,7 +88,7 @@ def test_a_plan_shows_every_candidate_and_what_people_pay(plan):
 
 def test_a_plan_of_a_median_says_once_that_errors_are_in_ranks():
     median = Aggregate(kind="quantile", protects="value", rank=Fraction(1, 2), upper=100)
-    (sheet, _) = render.plan_sheets(choose([median], SPECIFICATION, Belief()))
+    (sheet, _) = choose([median], SPECIFICATION, Belief()).sheets()
     assert all(row[1].endswith("%") for row in sheet.rows)
     assert "ranks" in sheet.notes[0]
 
@@ -151,7 +150,7 @@ def test_a_receipt_says_what_was_promised():
         individual_spent=0.0,
         summary="S",
     )
-    text = shown(receipt_sheets(receipt))
+    text = shown(receipt.sheets())
     for part in ("people", "0.9", "2026-01-02 03:04", "SELECT 1", "× 1.106", "no limit", "S"):
         assert part in text, part
     for caveat in ("NOT differentially private", "Computed with rounded arithmetic", "Beyond that, δ"):
@@ -184,7 +183,7 @@ def test_a_declaration_says_what_is_public_and_what_each_column_is_for():
         bounds={"age": (0, 120)},
         keys={"sex": ("f", "m")},
     )
-    (sheet,) = render.table_sheets(table)
+    (sheet,) = table.sheets()
     assert ("age", "BIGINT", "0 to 120", "WHERE, GROUP BY, SUM, AVG, ...") == sheet.rows[1]
     assert ("sex", "VARCHAR", "f, m", "WHERE, GROUP BY") == sheet.rows[2]
     assert ("note", "VARCHAR", "", "WHERE") == sheet.rows[4]
@@ -202,7 +201,7 @@ def test_a_declaration_tells_lookups_and_whatever_the_policy_changes():
         columns=columns,
         rows_per_person=9,
     )
-    (sheet,) = render.table_sheets(plain)
+    (sheet,) = plain.sheets()
     assert ["WHERE", "WHERE, GROUP BY", "WHERE, GROUP BY month, ..."] == [row[3] for row in sheet.rows[1:]]
     assert 3 == len(sheet.notes)
     special = replace(
@@ -213,7 +212,7 @@ def test_a_declaration_tells_lookups_and_whatever_the_policy_changes():
             largest_share=0.5, quotas={"ada": 0.3}, largest_delta=1e-6, float_arithmetic=True, individual=True
         ),
     )
-    (sheet,) = render.table_sheets(special)
+    (sheet,) = special.sheets()
     assert ("income", "BIGINT", "0 to 1,000,000", "WHERE, SUM, AVG, ...") == sheet.rows[1]  # too many to group by
     told = " ".join(sheet.notes)
     for part in ("joined on town", "at most 0.5", "ada 0.3", "1e-06", "exact sampler", "NOT differential privacy"):
@@ -223,7 +222,7 @@ def test_a_declaration_tells_lookups_and_whatever_the_policy_changes():
 def test_an_answer_that_cannot_be_is_shown_as_drawn_and_remarked_upon(release):
     def notes(value, error):
         odd = replace(release, columns={"n": (value,)}, errors={"n": (error,)})
-        notes = render.release_sheets(odd)[0].notes
+        notes = odd.sheet().notes
         assert set(json.loads(render.release_json(odd))["remarks"]) <= set(notes)
         return " ".join(notes)
 
@@ -255,7 +254,7 @@ def test_text_that_looks_like_markup_is_printed_as_it_is():
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_nothing_is_wider_than_the_terminal(plan, release, width):
-    text = shown([*render.plan_sheets(plan), *render.release_sheets(release)], width)
+    text = shown([*plan.sheets(), release.sheet()], width)
     assert max(map(len, text.splitlines())) <= width
 
 
@@ -269,7 +268,7 @@ def test_where_columns_do_not_fit_no_digit_is_lost():
 
 
 def test_a_file_gets_plain_lines_without_drawing_signs_or_blanks_at_the_end(plan):
-    text = shown(render.plan_sheets(plan), screen=False)
+    text = shown(plan.sheets(), screen=False)
     assert "─" not in text
     assert "---" in text
     assert [line.rstrip() for line in text.splitlines()] == text.splitlines()

@@ -16,7 +16,6 @@ from discretion.audit import audit_ledger
 from discretion.connection import Connection, connect
 from discretion.demo import demonstrate
 from discretion.errors import DiscretionError, InvalidDeclaration, LedgerCorrupt
-from discretion.render.receipt import change_sheets, receipt_sheets
 from discretion.render.research import attack_sheets, figure_sheets
 from discretion.render.terminal import forgive_signs, show, terminal, working
 from discretion.sheet import Sheet
@@ -137,7 +136,7 @@ def protect(
     with _opened(ledger, create=True) as db, working("Reading preferences"):
         table = db.protect(name, source, rows_per_person=rows_per_person, policy=policy, **declared, **choices)
         balance = db.balance(table.register)
-    _print(json, render.to_json(table), [*render.table_sheets(table), *render.balance_sheets(balance)])
+    _print(json, render.to_json(table), [*table.sheets(), *render.balance_sheets(balance)])
 
 
 @app.command()
@@ -187,7 +186,7 @@ def query(
         release = db.sql(
             sql, share=share, mechanism=mechanism, assume=assume, expect=expect, with_interval=interval, partial=partial
         )
-    _print(json, render.release_json(release), render.release_sheets(release))
+    _print(json, render.release_json(release), [release.sheet("Answer")])
 
 
 @app.command()
@@ -212,7 +211,7 @@ def explain(
         plan = db.explain(
             sql, share=share, mechanism=mechanism, assume=assume, expect=expect, with_interval=interval, partial=partial
         )
-    _print(json, render.plan_json(plan), render.plan_sheets(plan))
+    _print(json, render.plan_json(plan), plan.sheets())
 
 
 @app.command()
@@ -257,7 +256,7 @@ def receipt(
     """
     with _opened(ledger) as db:
         found = db.receipt(person, register=register)
-    _print(json, render.to_json(found), receipt_sheets(found))
+    _print(json, render.to_json(found), found.sheets())
 
 
 @app.command()
@@ -292,7 +291,7 @@ def prefer(
     with _opened(ledger) as db:
         entry = db.prefer(person, epsilon, register=register)
         found = db.receipt(person, register=register)
-    _print(json, render.to_json({"entry": entry}), change_sheets(entry, found))
+    _print(json, render.to_json({"entry": entry}), render.change_sheets(entry, found))
 
 
 @audits.command("ledger")

@@ -19,7 +19,6 @@ from discretion.connection import Connection, connect
 from discretion.errors import QueryRefused
 from discretion.noise import simulation
 from discretion.plot import draw_accuracy
-from discretion.render.receipt import receipt_sheets
 from discretion.render.terminal import show, working
 
 LEVELS = {"strict": 0.1, "medium": 0.5, "open": 1.0}
@@ -101,11 +100,11 @@ def demonstrate(folder: Path, console: Console) -> None:
         for number, step in enumerate(QUESTIONS, 1):
             _ask(db, number, step, console)
         _chapter(console, "Why that mechanism?", f'discretion explain "{QUESTIONS[0].sql}"')
-        show(render.plan_sheets(db.explain(QUESTIONS[0].sql)), console)
+        show(db.explain(QUESTIONS[0].sql).sheets(), console)
         _chapter(console, "Who has spent what?", "discretion balance")
         show(render.balance_sheets(db.balance()), console)
         _chapter(console, "What does patient 17 get to see?", "discretion receipt 17")
-        show(receipt_sheets(db.receipt(17)), console)
+        show(db.receipt(17).sheets(), console)
     console.print(f"The clinic and its ledger are in {folder}. Try a question of your own:")
     command = "discretion" if which("discretion") else sys.argv[0]  # `make demo` leaves it out of the path
     hint = Text(f'  {command} query --ledger {ledger} "SELECT MAX(age) FROM patients"', style="bold")
@@ -139,13 +138,13 @@ def _protect(db: Connection, folder: Path, console: Console) -> None:
         bounds={"cost": (0, 5_000)},
         keys={"department": DEPARTMENTS},
     )
-    show([*render.table_sheets(patients), *render.table_sheets(visits)], console)
+    show([*patients.sheets(), *visits.sheets()], console)
 
 
 def _ask(db: Connection, number: int, step: Step, console: Console) -> None:
     _chapter(console, f"{number}. {step.why}", step.command)
     try:
-        show(render.release_sheets(db.sql(step.sql, **step.options)), console)
+        show([db.sql(step.sql, **step.options).sheet("Answer")], console)
     except QueryRefused as refusal:
         console.print(Text(f"Refused. {refusal}\n", style="red"))
 

@@ -1,4 +1,4 @@
-"""Plan, Release, balance, receipt and history as sheets for people, or as JSON for programs.
+"""Everything as JSON for programs, and as sheets for people what has none of its own: balance, history, findings.
 
 The command line prints sheets with Rich (terminal.py); web pages can fill the same ones into HTML.
 """
@@ -20,11 +20,6 @@ from discretion.sheet import Sheet, amount, when
 from discretion.table import Table
 
 # Answers ------------------------------------------------------------------------------------------------------------
-
-
-def release_sheets(release: Release, title: str = "Answer") -> list[Sheet]:
-    """The answer, every number with its 95% error, and under it the promise."""
-    return [release.sheet(title)]
 
 
 def release_json(release: Release) -> str:
@@ -54,13 +49,8 @@ def release_json(release: Release) -> str:
 # Plans --------------------------------------------------------------------------------------------------------------
 
 
-def plan_sheets(plan: Plan) -> list[Sheet]:
-    """Every mechanism considered for every aggregate, then what each level pays for all of them together."""
-    return plan.sheets()
-
-
 def plan_json(plan: Plan) -> str:
-    """The same as data."""
+    """Every mechanism considered for every aggregate, and what each level pays for all of them together."""
     losses = plan.guarantee.losses
     aggregates = [
         {
@@ -129,6 +119,12 @@ def refresh_sheets(entry: str, history: Listing) -> list[Sheet]:
     return [Sheet(title=f"Entry {entry}: {', '.join(texts)}." if entry else "Nothing changed.")]
 
 
+def change_sheets(entry: str, receipt: Receipt) -> list[Sheet]:
+    """What somebody who chose anew is told."""
+    allowed, spent, left = map(amount, (receipt.allowance, receipt.spent, receipt.remaining))
+    return [Sheet(title=f"Entry {entry}: from now on ε = {allowed} at most; {spent} is spent, {left} is left.")]
+
+
 def audit_sheets(audit: LedgerAudit) -> list[Sheet]:
     """What the audit found."""
     verdict = "every promise on record was kept" if audit.passed else f"{len(audit.findings)} finding(s)"
@@ -147,13 +143,8 @@ def audit_sheets(audit: LedgerAudit) -> list[Sheet]:
 
 def tables_sheets(tables: Sequence[Table]) -> list[Sheet]:
     """Everything that can be asked about."""
-    found = [sheet for table in tables for sheet in table_sheets(table)]
+    found = [sheet for table in tables for sheet in table.sheets()]
     return found or [Sheet(title="No table is protected yet.")]
-
-
-def table_sheets(table: Table) -> list[Sheet]:
-    """What a declaration makes public, and what it protects."""
-    return table.sheets()
 
 
 def to_json(content: Any) -> str:

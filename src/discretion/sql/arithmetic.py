@@ -35,11 +35,6 @@ def evaluate(node: exp.Expr, environment: Environment) -> Any:
     return RULES[type(node)](node, environment)
 
 
-def ordering(value: Any) -> tuple[bool, Any]:
-    """A sort key that puts NULL last, as DuckDB does."""
-    return (value is None, 0 if value is None else value)
-
-
 def _number(text: str) -> int | float:
     return int(text) if text.isdigit() else float(text)
 
