@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 from unicodedata import east_asian_width
 
 import pyarrow as pa
+
+from discretion.sheet import Sheet, to_html
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,14 +62,8 @@ class Listing:
         )
 
     def _repr_html_(self) -> str:
-        right = [' style="text-align: right"' if number else "" for number in self._numbers()]
-
-        def row(kind: str, cells: tuple[str, ...]) -> str:
-            inside = (f"<{kind}{how}>{escape(cell)}</{kind}>" for cell, how in zip(cells, right, strict=True))
-            return f"<tr>{''.join(inside)}</tr>"
-
-        body = "".join(row("td", cells) for cells in self.rows())
-        return f"<table><thead>{row('th', self.columns)}</thead><tbody>{body}</tbody></table>"
+        numbers = frozenset(name for name, number in zip(self.columns, self._numbers(), strict=True) if number)
+        return to_html([Sheet(columns=self.columns, rows=tuple(self.rows()), numbers=numbers)])
 
     def _numbers(self) -> list[bool]:
         """Which columns hold numbers: they are aligned at the right."""
