@@ -63,7 +63,7 @@ def test_the_charge_is_on_disk_before_a_row_is_read(ledger):
     assert spent(ledger) == Witness.seen
 
 
-def test_what_the_database_can_compute_for_no_rows_is_refused_before_the_charge(tmp_path):
+def test_what_the_database_cannot_compute_whatever_the_rows_is_refused_before_the_charge(tmp_path):
     """DuckDB has no decimal of 74 digits after the point: a matter of types, not of rows."""
     digits = pa.array([Decimal("0.5")] * 3, pa.decimal128(38, 37))
     table = write(pa.table({"id": [1, 2, 3], "epsilon": [1.0] * 3, "x": digits}), tmp_path / "t.parquet")

@@ -276,7 +276,8 @@ class Connection:
         others = [one for one in self._ledger.tables() if one.name != name]
         registers = [Enrolment.from_json(one.source).source for one in self._ledger.registers()]
         public = {*lookups, *(lookup.source for one in others for lookup in one.lookups.values())}
-        if both := sorted(public & {place, *registers, *(one.source for one in others)}):
+        people = {place, *registers, *(one.source for one in others)}
+        if both := sorted({*map(_one_spelling, public)} & {*map(_one_spelling, people)}):
             raise InvalidDeclaration(
                 f"{both[0]!r} holds rows of people, so it cannot be a lookup: whatever it says about somebody could be "
                 "asked without a charge. Join it before protecting, or give a table without people."
@@ -293,3 +294,9 @@ class Connection:
         if not names:
             raise InvalidDeclaration("Nobody is enrolled yet: begin with `register` or `protect`.")
         raise InvalidDeclaration(f"Say which `register` is meant: the ledger holds {', '.join(map(repr, names))}.")
+
+
+def _one_spelling(place: str) -> str:
+    """A DuckDB file's tables have several names: t, T and main.t are one."""
+    file, mark, table = place.rpartition("#")
+    return f"{file}{mark}{table.lower().removeprefix('main.')}" if mark else place

@@ -10,7 +10,7 @@ import pytest
 import discretion as dn
 from discretion.connection import Connection
 from discretion.engines.duckdb import DuckDB
-from discretion.errors import EngineFailed, InvalidDeclaration
+from discretion.errors import DiscretionError, EngineFailed, InvalidDeclaration
 from discretion.statistics import Request, Statistics
 
 
@@ -94,3 +94,19 @@ def test_the_name_of_a_folder_is_no_column(tmp_path: Path, kind: str) -> None:
     assert ["id"] == list(DuckDB().schema(str(source)))
     with dn.connect(tmp_path / "t.discretion") as db, pytest.raises(InvalidDeclaration, match="no column 'epsilon'"):
         db.protect("t", source, person="id", epsilon="epsilon")
+
+
+@pytest.mark.parametrize("spelling", ["t", "main.t", "T", "MAIN.T"])
+def test_rows_of_people_are_no_lookup_however_their_table_is_spelt(tmp_path: Path, spelling: str) -> None:
+    with duckdb.connect(str(tmp_path / "c.duckdb")) as made:
+        made.execute("CREATE TABLE t AS SELECT i AS id, 1.0::DOUBLE AS epsilon FROM range(20) r(i)")
+    place = f"{tmp_path}/c.duckdb#"
+    with dn.connect(tmp_path / "c.discretion") as db, pytest.raises(InvalidDeclaration, match="rows of people"):
+        db.protect("t", f"{place}t", person="id", epsilon="epsilon", lookups={"codes": (f"{place}{spelling}", "id")})
+
+
+def test_a_steward_reads_what_is_wrong_with_a_text(tmp_path: Path) -> None:
+    lines = ["id,epsilon,note", *(f"{i},1.0,hello" for i in range(50)), '50,1.0,"he"llo', "51,1.0,hello"]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    with dn.connect(tmp_path / "t.discretion") as db, pytest.raises(DiscretionError, match="stray quote"):
+        db.protect("t", tmp_path / "t.csv", person="id", epsilon="epsilon")

@@ -126,13 +126,13 @@ class DuckDB:
         stated = statement(rows, request.measures, _types(rows, apart), "")
         columns = {"protected": rows.query.table.columns, "register": apart}
         columns |= {joined.name: joined.lookup.columns for joined in rows.query.lookups}
-        with self._connected({}, stated.tables) as connection:
+        with self._connected({}, {name: table.slice(0, 0) for name, table in stated.tables.items()}) as connection:
             for name in stated.sources:
                 declared = ", ".join(f"{named(column)} {kind}" for column, kind in columns[name].items())
                 connection.execute(f"CREATE TEMP TABLE {name} ({declared})")
             try:
                 connection.sql(stated.select.sql("duckdb")).fetchall()
-            except duckdb.Error as failure:  # it is about types and what the analyst wrote: there are no values
+            except duckdb.Error as failure:  # it can only quote types and what the analyst wrote
                 reason = str(failure).splitlines()[0].rstrip(".")
                 raise QueryRefused(f"The database cannot compute this, whatever the rows: {reason}.") from None
 
@@ -274,18 +274,17 @@ class DuckDB:
         self, connection: duckdb.DuckDBPyConnection, name: str, source: str, types: Mapping[str, str] | None
     ) -> None:
         """Let a source be seen under a name."""
-        reading = self._reading(name, source, types)
-        if is_csv(source) and name != GUESSED:
-            # Which lines of a text are whole can depend on the columns asked for; a table is the same to every query.
-            try:
-                connection.execute(f"CREATE TABLE {name} AS {reading}")
-            except duckdb.InvalidInputException:
-                raise EngineFailed(
-                    "A CSV source has a line with a stray quote, or with more or fewer fields than its header: which "
-                    "rows it holds is in doubt. Write it anew with a CSV writer, or as Parquet."
-                ) from None
-        else:
-            connection.execute(f"CREATE VIEW {name} AS {reading}")
+        # Which lines of a text are whole can depend on the columns asked for; a table is the same to every query.
+        form = "TABLE" if is_csv(source) and name != GUESSED else "VIEW"
+        try:
+            connection.execute(f"CREATE {form} {name} AS {self._reading(name, source, types)}")
+        except duckdb.InvalidInputException:
+            if not is_csv(source):
+                raise
+            raise EngineFailed(
+                "A CSV source has a line with a stray quote, or with more or fewer fields than its header: which rows "
+                "it holds is in doubt. Write it anew with a CSV writer, or as Parquet."
+            ) from None
         if name == "protected" and is_numbered(source, types or {}):
             numbers = f', file_index AS "{FILE}", file_row_number AS "{ROW_NUMBER}"'
             connection.execute(f"CREATE VIEW {NUMBERED} AS {in_parquet(source, numbers)}")
