@@ -135,7 +135,6 @@ def execute(path: Path, statement: str) -> None:
         (cut_in_the_header, "not a ledger, or damaged"),
         (cut_in_half, "damaged"),
         (cut_by_a_byte, "damaged"),
-        (read_only, "read-only"),
         (overwritten, "damaged"),
         (headless, "not a ledger, or damaged"),
         (half_a_ledger, "only part of one"),
@@ -152,6 +151,16 @@ def test_a_spoiled_file_is_refused_and_not_modified(tmp_path, spoil, reason):
         with pytest.raises(LedgerFailed, match=reason):
             attempt()
     assert before == (contents(tmp_path) if path.is_file() else {})
+
+
+def test_a_read_only_ledger_can_be_audited_but_not_opened(tmp_path):
+    path = tmp_path / "clinic.discretion"
+    read_only(path)
+    before = contents(tmp_path)
+    with pytest.raises(LedgerFailed, match="read-only"):
+        Ledger(str(path))
+    assert audit_ledger(str(path)).passed
+    assert before == contents(tmp_path)
 
 
 def test_a_journal_without_its_file_is_refused(tmp_path):
@@ -248,10 +257,11 @@ def test_a_migration_that_fails_changes_nothing(old, monkeypatch):
 
 
 def test_a_writer_that_cannot_get_the_lock_gives_up_with_a_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr("discretion.ledger.store.PATIENCE_SECONDS", 0.1)
-    ledger = clinic(str(tmp_path / "ledger"))
-    with ledger._store.writing(), pytest.raises(LedgerFailed, match="busy"):
-        ledger.prefer("people", "eve", 0.5)
+    monkeypatch.setattr("discretion.ledger.sqlite.PATIENCE_SECONDS", 0.1)
+    clinic(str(tmp_path / "ledger")).close()
+    one, other = Ledger(str(tmp_path / "ledger")), Ledger(str(tmp_path / "ledger"))
+    with one._store.writing(), pytest.raises(LedgerFailed, match="busy"):
+        other.prefer("people", "eve", 0.5)
 
 
 @pytest.mark.parametrize("url", ["mysql://host/db", "postgresql+asyncpg://host/db", "://x", "http://x"])

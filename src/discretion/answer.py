@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 
@@ -10,7 +11,7 @@ from sqlglot import exp
 
 from discretion.engines import Cohorts, Engine, Rows
 from discretion.enrolment import Enrolment
-from discretion.errors import PlanOutdated, SourceChanged
+from discretion.errors import BudgetExhausted, LedgerFailed, PlanOutdated, SourceChanged
 from discretion.flank import flanked, interval_errors, weights
 from discretion.ledger import Ledger, Offer
 from discretion.mechanisms import answer as draw
@@ -23,7 +24,7 @@ from discretion.statistics import Statistics
 from discretion.table import Policy
 from discretion.uncertainty import propagate
 
-ATTEMPTS = 20  # plans made anew when somebody else's charge or change came first
+ATTEMPTS = 4  # plans that may be outdated by somebody else's charge or change; later ones are made under the lock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +45,21 @@ def answer(question: Question, *, engine: Engine, ledger: Ledger) -> Release:
     """Answer `question` so that each person gets the privacy they chose."""
     query = parse(question.sql, {table.name: table for table in ledger.tables()})
     identity = _identify(question, query, engine, ledger)
-    if (stored := ledger.answered(identity)) is not None:
-        return Release.from_json(stored)  # the same question on the same data: nothing new is told
-    offer, plan, entry = _charge(question, query, identity, engine, ledger)  # durable before any row is read
+    paid = _charge(question, query, identity, engine, ledger)  # durable before any row is read
+    if isinstance(paid, str):
+        return Release.from_json(paid)  # the same question on the same data: nothing new is told
+    try:
+        return _answer(question, query, identity, paid, engine=engine, ledger=ledger)
+    except BaseException:
+        with suppress(LedgerFailed):
+            ledger.abandon(paid[2])  # nobody else needs to wait for this answer
+        raise
+
+
+def _answer(
+    question: Question, query: Query, identity: str, paid: tuple[Offer, Plan, str], *, engine: Engine, ledger: Ledger
+) -> Release:
+    offer, plan, entry = paid
     statistics = engine.compute(plan.request)  # the only line that reads rows
     # Refreshed since, a register apart says again what its source says, but others paid for the preferences read.
     refreshed = ledger.register(offer.register).fingerprint != offer.fingerprint
@@ -137,27 +150,35 @@ def _is_free(asked: Asked, question: Question) -> bool:
     return counts and question.mechanism in ("auto", "public")
 
 
-def _charge(question: Question, query: Query, identity: str, engine: Engine, ledger: Ledger) -> tuple[Offer, Plan, str]:
-    """Plan and pay; plan again if somebody paid or changed their mind in between."""
-    for attempt in range(ATTEMPTS):
-        offer, plan = propose(question, query, ledger)
-        engine.check(plan.request)
+def _charge(
+    question: Question, query: Query, identity: str, engine: Engine, ledger: Ledger
+) -> tuple[Offer, Plan, str] | str:
+    """Plan and pay, or return the answer somebody else paid for; plan again if anything changed in between."""
+    attempt = 0
+    while True:
+        attempt += 1
+        if (stored := ledger.awaited(identity)) is not None:
+            return stored
         try:
-            entry = ledger.charge(
-                offer,
-                plan.guarantee,
-                table=query.table.name,
-                analyst=question.analyst,
-                memo=question.sql,
-                plan=str(plan),
-                question=identity,
-            )
+            with ledger.exclusively() if attempt >= ATTEMPTS else nullcontext():
+                offer, plan = propose(question, query, ledger)
+                engine.check(plan.request)
+                entry = ledger.charge(
+                    offer,
+                    plan.guarantee,
+                    table=query.table.name,
+                    analyst=question.analyst,
+                    memo=question.sql,
+                    plan=str(plan),
+                    question=identity,
+                )
         except PlanOutdated:
-            if attempt == ATTEMPTS - 1:
+            continue  # under the lock: somebody else has just paid for the same question, so wait for its answer
+        except BudgetExhausted:
+            if (stored := ledger.awaited(identity)) is None:  # or did the same question take what was left?
                 raise
-        else:
-            break
-    return offer, plan, entry
+            return stored
+        return offer, plan, entry
 
 
 def _identify(question: Question, query: Query, engine: Engine, ledger: Ledger) -> str:

@@ -26,20 +26,27 @@ from discretion.table import Lookup, Table
 ENGINES = {"duckdb": "DuckDB", "spark": "Spark"}  # module -> its engine
 
 
-def connect(ledger: str | Path, *, engine: str = "duckdb", analyst: str = "", create: bool = True) -> "Connection":
-    """Open the ledger at a path or PostgreSQL URL; a path that does not exist becomes a new ledger."""
+def connect(
+    ledger: str | Path, *, engine: str = "duckdb", analyst: str = "", create: bool = True, migrate: bool = False
+) -> "Connection":
+    """Open the ledger at a path or PostgreSQL URL; a path that does not exist becomes a new ledger.
+
+    A ledger of an older version is refused unless `migrate` is true, which brings it up to date; make a copy first.
+    """
     if engine not in ENGINES:
         raise InvalidDeclaration(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {engine!r}.")
     # An engine is loaded when it is chosen: discretion itself needs none of them to be installed.
     opened: Engine = getattr(import_module(f"discretion.engines.{engine}"), ENGINES[engine])()
-    return Connection(str(ledger), opened, analyst=analyst, create=create)
+    return Connection(str(ledger), opened, analyst=analyst, create=create, migrate=migrate)
 
 
 class Connection:
     """Protected tables, and the ledger that pays for every answer about them."""
 
-    def __init__(self, place: str, engine: Engine, *, analyst: str = "", create: bool = True) -> None:
-        self._place_of_ledger, self._ledger = place, Ledger(place, create=create)
+    def __init__(
+        self, place: str, engine: Engine, *, analyst: str = "", create: bool = True, migrate: bool = False
+    ) -> None:
+        self._ledger = Ledger(place, create=create, migrate=migrate)
         self._engine, self._analyst = engine, analyst
 
     def close(self) -> None:
@@ -144,9 +151,17 @@ class Connection:
         choices = Enrolment.from_json(self._ledger.register(name).source)
         return self._ledger.prefer(name, person, choices.worth_of(epsilon))
 
-    def audit(self, *, head: str = "") -> LedgerAudit:
-        """Add every balance up again from the entries and check their seals; `head` is one printed earlier."""
-        return audit_ledger(self._place_of_ledger, head=head or None)
+    def audit(self, *, head: str = "", witnesses: Sequence[str] = ()) -> LedgerAudit:
+        """Add every balance up again from the entries and check their seals.
+
+        head       one printed earlier; an old copy that was put back will show
+        witnesses  entry ids of released answers; the ledger must have charged for each of them
+        """
+        return audit_ledger(self._ledger.place, head=head or None, witnesses=witnesses)
+
+    def cautions(self) -> tuple[str, ...]:
+        """What the steward should change about the ledger's database, because it can lose charges."""
+        return self._ledger.cautions()
 
     # Analysts -------------------------------------------------------------------------------------------------------
 
@@ -219,7 +234,10 @@ class Connection:
         if not isinstance(source, str | Path):
             return self._engine.attach(name, source)
         file, sign, table = str(source).rpartition("#") if "#" in str(source) else (str(source), "", "")
-        return f"{Path(file).resolve()}{sign}{table}"
+        path = Path(file).resolve()
+        if str(path) == self._ledger.place:  # reading it would also cancel the ledger's own locks
+            raise InvalidDeclaration(f"{str(source)!r} is the ledger itself, so it cannot be a source.")
+        return f"{path}{sign}{table}"
 
     def _columns(self, place: str) -> Mapping[str, str]:
         """The schema of a source that a steward names, who may be told what is wrong with it."""
