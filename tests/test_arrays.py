@@ -22,8 +22,11 @@ QUESTIONS = {
     "sum of floats": (lambda **how: dn.sum(INCOME, epsilon=EPSILON, bounds=(0, 1000), **how), INCOME.sum()),
     "mean": (lambda **how: dn.mean(AGES, epsilon=EPSILON, bounds=(0, 90), **how), AGES.mean()),
     "mean of floats": (lambda **how: dn.mean(INCOME, epsilon=EPSILON, bounds=(0, 1000), **how), INCOME.mean()),
-    "variance": (lambda **how: dn.variance(AGES, epsilon=EPSILON, bounds=(0, 90), **how), AGES.var()),
-    "variance of floats": (lambda **how: dn.variance(INCOME, epsilon=EPSILON, bounds=(0, 1000), **how), INCOME.var()),
+    "variance": (lambda **how: dn.variance(AGES, epsilon=EPSILON, bounds=(0, 90), **how), AGES.var(ddof=1)),
+    "variance of floats": (
+        lambda **how: dn.variance(INCOME, epsilon=EPSILON, bounds=(0, 1000), **how),
+        INCOME.var(ddof=1),
+    ),
 }
 
 
@@ -45,6 +48,25 @@ def test_intervals_cover(question, protects):
     ask, truth = QUESTIONS[question]
     intervals = [ask(protects=protects, rng=simulation(seed)).interval() for seed in range(40)]
     assert sum(not low <= truth <= high for low, high in intervals) <= 8
+
+
+@pytest.mark.parametrize("protects", ["value", "presence"])
+def test_a_variance_of_few_people_divides_by_one_less_than_their_number(protects):
+    how = {"epsilon": np.full(4, 1000.0), "bounds": (0, 100), "protects": protects}
+    assert pytest.approx(10_000 / 3, rel=0.01) == dn.variance([0, 0, 100, 100], **how).value
+    assert pytest.approx(2_500, rel=0.01) == dn.variance([0, 0, 100, 100], population=True, **how).value
+
+
+@pytest.mark.parametrize("people", [3, 8, 30])
+def test_intervals_of_a_sample_variance_cover_few_people(people):
+    """95% intervals of 40 releases miss at most 8 times (a fair coin of 5% misses more once in 7,000)."""
+    values = np.where(np.arange(40) < people, np.arange(40) % 3 * 50.0, np.nan)
+    truth = np.nanvar(values, ddof=1)
+    releases = [
+        dn.variance(values, epsilon=np.full(40, 20.0), bounds=(0, 100), rng=simulation(seed)) for seed in range(40)
+    ]
+    assert sum(not r.interval()[0] <= truth <= r.interval()[1] for r in releases) <= 8
+    assert all(0 <= r.value <= r.error.limits[1] == 5000 for r in releases)
 
 
 def test_the_interval_of_a_mean_knows_how_many_people_it_is_about():

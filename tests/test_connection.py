@@ -453,3 +453,35 @@ def test_a_source_without_anybody_known_is_not_a_refresh(db, tmp_path):
     write(found.set_column(0, "patient_id", renamed), tmp_path / "patients.parquet")
     with pytest.raises(InvalidDeclaration, match="Nobody of register"):
         db.refresh("patients")
+
+
+def test_somebody_who_is_not_in_the_source_joins_a_register_and_counts(tmp_path):
+    people = pa.table({"id": [1, 2, 3], "epsilon": [1000.0] * 3})
+    db = dn.connect(tmp_path / "l.discretion")
+    db.register("people", people, person="id", epsilon="epsilon")
+    db.protect("visits", pa.table({"id": [1, 2, 9, 9]}), person="id", register="people", rows_per_person=2)
+    assert 2 == round(db.sql("SELECT COUNT(*) FROM visits").value)
+    db.join(9, 1000.0)
+    assert 4 == round(db.sql("SELECT COUNT(*) FROM visits WHERE TRUE").value)
+    with pytest.raises(InvalidDeclaration, match="already"):
+        db.join(9, 1000.0)
+    assert db.audit().passed
+
+
+def test_nobody_joins_a_table_that_is_its_own_register(tmp_path):
+    db = dn.connect(tmp_path / "l.discretion")
+    db.protect("t", pa.table({"id": [1, 2], "epsilon": [1.0, 1.0]}), person="id", epsilon="epsilon")
+    with pytest.raises(InvalidDeclaration, match="those in the table itself"):
+        db.join(3, 1.0)
+    assert 2 == db.sql("SELECT COUNT(*) FROM t").value
+
+
+def test_equal_identifiers_of_other_people_are_enrolled_as_separate(tmp_path):
+    db = dn.connect(tmp_path / "l.discretion")
+    people = pa.table({"id": [1, 2], "epsilon": [1.0, 0.5]})
+    db.register("patients", people, person="id", epsilon="epsilon")
+    with pytest.raises(InvalidDeclaration, match="separate=True"):
+        db.register("staff", people, person="id", epsilon="epsilon")
+    db.register("staff", people, person="id", epsilon="epsilon", separate=True)
+    db.protect("rota", people, person="id", epsilon="epsilon", separate=True)
+    assert {"patients", "staff", "rota"} == {row["register"] for row in db.balance().to_arrow().to_pylist()}

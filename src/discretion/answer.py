@@ -191,7 +191,10 @@ def _identify(question: Question, query: Query, engine: Engine, ledger: Ledger) 
     asked = {**asdict(question), "sql": query.text, "analyst": ""}
     # What the steward allows decides whether a question is answered, never how: all else they declared is kept.
     declared = replace(query.table, policy=Policy()).to_json()
-    return sha256(json.dumps([asked, declared, found], sort_keys=True).encode()).hexdigest()
+    versions: list[int | str] = [engine.reader(query.table.source)] if engine.reader(query.table.source) > 1 else []
+    sample = any(aggregate.sample for aggregate in query.aggregates)
+    versions += ["sample variance"] if sample else []  # VARIANCE was once answered by the population variance
+    return sha256(json.dumps([asked, declared, found, *versions], sort_keys=True).encode()).hexdigest()
 
 
 def _errors(

@@ -71,9 +71,12 @@ def mean(values: Any, **choices: Any) -> Release:
     return _numeric("mean", "mean", values, **choices)
 
 
-def variance(values: Any, **choices: Any) -> Release:
-    """The population variance of values, each clamped to `bounds`; `required` as for `sum`."""
-    return _numeric("variance", "variance", values, **choices)
+def variance(values: Any, *, population: bool = False, **choices: Any) -> Release:
+    """Return the sample variance of values, each clamped to `bounds`; `required` as for `sum`.
+
+    It divides by n − 1, like VARIANCE in SQL; with `population` by n, like VAR_POP.
+    """
+    return _numeric("variance", "variance", values, sample=not population, **choices)
 
 
 def median(values: Any, **choices: Any) -> Release:
@@ -126,13 +129,15 @@ def _numeric(
     bounds: tuple[float, float],
     grid: float | None = None,
     required: bool = False,
+    sample: bool = False,
     **choices: Any,
 ) -> Release:
     """A question about clamped numbers. Where they are required, a missing one becomes a value: no absence any more."""
     if required and choices.get("protects") == "presence":
         raise InvalidDeclaration('required declares that everybody has a value: it needs protects="value".')
     column = numbers(values).filled() if required else numbers(values)
-    return _answer(name, _gridded(kind, column, bounds, grid, rank), column, epsilon, **choices)
+    shape = replace(_gridded(kind, column, bounds, grid, rank), sample=sample)
+    return _answer(name, shape, column, epsilon, **choices)
 
 
 def _answer(

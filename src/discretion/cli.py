@@ -78,6 +78,7 @@ def register(
     level: option.Level = [],  # noqa: B006  Typer copies it
     menu: option.Menu = None,
     default: option.Default = "",
+    separate: option.Separate = False,
     ledger: option.Ledger = PLACE,
     json: option.Json = False,
 ) -> None:
@@ -92,7 +93,7 @@ def register(
     """
     choices = option.choices(level, menu, default)
     with _opened(ledger, create=True) as db, working("Enrolling people"):
-        people = db.register(name, source, person=person, epsilon=epsilon, **choices)
+        people = db.register(name, source, person=person, epsilon=epsilon, separate=separate, **choices)
     _print(json, render.to_json(people), render.balance_sheets(people))
 
 
@@ -112,6 +113,7 @@ def protect(
     level: option.Level = [],  # noqa: B006
     menu: option.Menu = None,
     default: option.Default = "",
+    separate: option.Separate = False,
     largest_share: option.LargestShare = 1.0,
     quota: option.Quota = [],  # noqa: B006
     largest_delta: option.LargestDelta = 0.0,
@@ -133,7 +135,7 @@ def protect(
     declared |= {"bounds": dict(bounds), "grid": dict(grid), "keys": dict(keys), "lookups": dict(lookup)}
     allowed: dict[str, Any] = {"individual": allow_individual, "float_arithmetic": allow_float}
     policy = Policy(largest_share=largest_share, quotas=dict(quota), largest_delta=largest_delta, **allowed)
-    choices = option.choices(level, menu, default)
+    choices = {**option.choices(level, menu, default), "separate": separate}
     with _opened(ledger, create=True) as db, working("Reading preferences"):
         table = db.protect(name, source, rows_per_person=rows_per_person, policy=policy, **declared, **choices)
         balance = db.balance(table.register)
@@ -319,6 +321,26 @@ def restore(
         witness = [one for one in known if ":" not in one]
     found = restore_ledger(ledger, copy=copy, head=head, witnesses=witness)
     _print(json, render.to_json(asdict(found)), [Sheet(title=str(found))])
+
+
+@app.command()
+def join(
+    person: option.Person,
+    epsilon: Annotated[str, option.argument("EPSILON", "What they choose: a number, or a level's name.")],
+    register: option.Register = "",
+    ledger: option.Ledger = PLACE,
+    json: option.Json = False,
+) -> None:
+    """Add somebody who is not in the source of a register.
+
+    \b
+    Example:
+      discretion join 2001 0.5 --register people
+    """
+    with _opened(ledger) as db:
+        entry = db.join(person, epsilon, register=register)
+        found = db.receipt(person, register=register)
+    _print(json, render.to_json({"entry": entry}), render.change_sheets(entry, found))
 
 
 @audits.command("ledger")

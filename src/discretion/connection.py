@@ -23,7 +23,7 @@ from discretion.plan import Plan
 from discretion.release import Release
 from discretion.table import Lookup, Table
 
-ENGINES = {"duckdb": "DuckDB", "spark": "Spark"}  # module -> its engine
+ENGINES = {"duckdb": "DuckDB"}  # module -> its engine
 
 
 def connect(
@@ -63,12 +63,15 @@ class Connection:
 
     # Stewards -------------------------------------------------------------------------------------------------------
 
-    def register(self, name: str, source: Any, *, person: str, epsilon: str, **choices: Any) -> Listing:
+    def register(
+        self, name: str, source: Any, *, person: str, epsilon: str, separate: bool = False, **choices: Any
+    ) -> Listing:
         """Enrol people with the preferences they chose: columns `person` and `epsilon` of a file, table or data frame.
 
         levels   names for preferences, e.g. {"strict": 0.1, "open": 1.0}
         menu     levels that every preference is rounded down to
         default  for people who stated none; otherwise they get the strictest level offered
+        separate these identifiers name other people than the same identifiers in other registers
         """
         place = self._place(name, source)
         columns = self._columns(place)
@@ -79,9 +82,9 @@ class Connection:
             )
         if unknown := sorted(set(choices) - {"levels", "menu", "default"}):
             raise InvalidDeclaration(
-                f"A register has no {', '.join(map(repr, unknown))}; it may have levels, menu and default."
+                f"A register has no {', '.join(map(repr, unknown))}; it may have levels, menu, default and separate."
             )
-        self._enrol(name, Enrolment(source=place, person=person, epsilon=epsilon, **choices))
+        self._enrol(name, Enrolment(source=place, person=person, epsilon=epsilon, **choices), separate)
         return self.balance(name)
 
     def protect(
@@ -95,13 +98,14 @@ class Connection:
         levels: Mapping[str, float] | None = None,
         menu: Sequence[float] = (),
         default: float | str | None = None,
+        separate: bool = False,
         **declared: Any,
     ) -> Table:
         """Let analysts ask about a table. What is declared here, and who chose what, becomes public.
 
-        With `epsilon`, a column of the table itself, the table is its own register (see `register` for levels, menu
-        and default): who is in it is public, their values are protected. With `register`, preferences come from
-        people enrolled before, and being in the table at all is protected.
+        With `epsilon`, a column of the table itself, the table is its own register (see `register` for levels, menu,
+        default and separate): who is in it is public, their values are protected. With `register`, preferences come
+        from people enrolled before, and being in the table at all is protected.
 
         bounds           {column: (low, high)}: values are clamped to it; needed for sums, averages, quantiles
         grid             {column: step} between candidate answers
@@ -122,7 +126,7 @@ class Connection:
             choices = Enrolment(
                 source=place, person=person, epsilon=epsilon, levels=levels or {}, menu=tuple(menu), default=default
             )
-            self._enrol(name, choices)
+            self._enrol(name, choices, separate)
         if table not in self._ledger.tables():
             self._ledger.declare(table)
         return table
@@ -150,6 +154,17 @@ class Connection:
         name = self._one_register(register)
         choices = Enrolment.from_json(self._ledger.register(name).source)
         return self._ledger.prefer(name, person, choices.worth_of(epsilon))
+
+    def join(self, person: Any, epsilon: float | str, *, register: str = "") -> str:
+        """Add somebody who is not in the source of a register, with nothing spent; return the ledger's entry."""
+        name = self._one_register(register)
+        if any(table.register == name and table.protects == "value" for table in self._ledger.tables()):
+            raise InvalidDeclaration(
+                f"The people of {name!r} are those in the table itself. Add a row for the person to its source and "
+                "`refresh`, or use a register of its own."
+            )
+        choices = Enrolment.from_json(self._ledger.register(name).source)
+        return self._ledger.join(name, person, choices.worth_of(epsilon))
 
     def audit(self, *, head: str = "", witnesses: Sequence[str] = ()) -> LedgerAudit:
         """Add every balance up again from the entries and check their seals.
@@ -253,7 +268,7 @@ class Connection:
                 "nobody else opened it for writing?"
             ) from None
 
-    def _enrol(self, name: str, choices: Enrolment) -> None:
+    def _enrol(self, name: str, choices: Enrolment, separate: bool) -> None:
         known = next((one for one in self._ledger.registers() if one.name == name), None)
         if known is not None and known.fingerprint == self._engine.fingerprint(choices.source):
             enrolled = Enrolment.from_json(known.source)
@@ -265,7 +280,14 @@ class Connection:
             self._renew(name, enrolled.at(choices.source))  # the same people, maybe elsewhere
             return
         choices, people, fingerprint = self._read(choices)
-        self._ledger.enroll(name, people, source=choices.to_json(), fingerprint=fingerprint, menu=choices.offered)
+        self._ledger.enroll(
+            name,
+            people,
+            source=choices.to_json(),
+            fingerprint=fingerprint,
+            menu=choices.offered,
+            separate=separate,
+        )
 
     def _renew(self, name: str, choices: Enrolment) -> str:
         choices, people, fingerprint = self._read(choices)

@@ -163,6 +163,7 @@ Source = Annotated[str, argument("SOURCE", "A Parquet or CSV file, or a table in
 Level = Annotated[list[Any], option("NAME=EPSILON", "A name for a preference. Repeatable.", level)]
 Menu = Annotated[Any, option("E,E,...", "Round every preference down to one of these.", menu)]
 Default = Annotated[str, option("EPSILON|NAME", "For people who stated none; else the strictest level offered.")]
+Separate = Annotated[bool, flag("--separate", "Equal identifiers in other registers name other people.")]
 Bounds = Annotated[
     list[Any], option("COLUMN=LOW:HIGH", "Values are clamped to it; for SUM, AVG, MEDIAN ... Repeatable.", bounds)
 ]

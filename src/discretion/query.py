@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import TokenType
 from discretion.errors import QueryRefused
 from discretion.noise import Floats
 from discretion.sql import arithmetic
-from discretion.sql.aggregation import AGGREGATES, Asked, asked, refuse_aggregate
+from discretion.sql.aggregation import AGGREGATES, DEVIATIONS, Asked, asked, refuse_aggregate
 from discretion.sql.expression import refuse, scalar
 from discretion.sql.key import Key, bare, keys
 from discretion.sql.relation import ALLOWED, Joined, Relation, Tables, clauses, relation
@@ -257,7 +257,7 @@ class _Answer:
         self.asked.setdefault(one.text, one)
         placeholder = exp.Placeholder(this=str(number))
         kind = node.this if isinstance(node, exp.Filter) else node
-        if not isinstance(kind, (exp.Stddev, exp.StddevSamp)):
+        if not isinstance(kind, DEVIATIONS):
             return placeholder
         nothing = exp.Literal.number(0)  # noise can take a small variance below 0
         return exp.Sqrt(this=exp.Greatest(this=placeholder, expressions=[nothing], ignore_nulls=True))

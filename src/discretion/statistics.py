@@ -32,6 +32,7 @@ class Aggregate:
     rows_per_person: int = 1
     complete: bool = False  # everybody in the register has exactly one row with a value: n is public
     rank: Fraction | None = None  # for a quantile: 0 is the minimum, 1/2 the lower median, 1 the maximum
+    sample: bool = False  # for a variance: divide by n − 1 instead of n
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -44,6 +45,8 @@ class Aggregate:
             raise InvalidDeclaration("An aggregate needs at least one group, one row a person and a step above 0.")
         if (self.rank is None) == (self.kind == "quantile") or not 0 <= (self.rank or 0) <= 1:
             raise InvalidDeclaration(f"A quantile needs a rank from 0 to 1, and only a quantile, got {self.rank}.")
+        if self.sample and self.kind != "variance":
+            raise InvalidDeclaration(f"Only a variance has a sample version, got a {self.kind}.")
         if self.complete and (self.protects != "value" or self.rows_per_person != 1):
             raise InvalidDeclaration("Only a table that protects values, one row a person, has a public size.")
 

@@ -156,6 +156,8 @@ def test_common_factors_of_the_weights_leave_the_noise():
         ({"kind": "mean", "upper": 10, "complete": True, "origin": Fraction(-2), "step": Fraction(1, 2)}, 0.25),
         ({"kind": "variance", "upper": 10}, 8.25),
         ({"kind": "variance", "upper": 10, "complete": True, "step": Fraction(1, 2)}, 8.25 / 4),
+        ({"kind": "variance", "upper": 10, "sample": True}, 8.25 * 40 / 39),
+        ({"kind": "variance", "upper": 10, "complete": True, "sample": True}, 8.25 * 40 / 39),
     ],
 )
 @pytest.mark.parametrize("name", ["weighted", "minimum", "threshold", "stretch"])

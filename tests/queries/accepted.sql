@@ -39,12 +39,21 @@ SELECT AVG(income) FROM patients WHERE region IN ('N', 'S')
 
 SELECT VARIANCE(age), VAR_SAMP(income) FROM patients
 -- > SELECT VARIANCE(age) AS "variance(age)", VARIANCE(income) AS "variance(income)" FROM patients
+-- > sample variance -60..60 by 1 from 60 complete: "t"."age"
+-- > sample variance -5000..5000 by 10 from 50000: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
+
+SELECT VAR_POP(age), STDDEV_SAMP(income) FROM patients
+-- > SELECT VAR_POP(age) AS "var_pop(age)", SQRT(GREATEST(VARIANCE(income), 0)) AS "stddev_samp(income)" FROM patients
 -- > variance -60..60 by 1 from 60 complete: "t"."age"
--- > variance -5000..5000 by 10 from 50000: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
+-- > sample variance -5000..5000 by 10 from 50000: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
+
+SELECT STDDEV_POP(weight) FROM patients
+-- > SELECT SQRT(GREATEST(VAR_POP(weight), 0)) AS "stddev_pop(weight)" FROM patients
+-- > variance -11500..11500 by 1/100 from 135: "t"."weight"
 
 SELECT STDDEV(weight) FROM patients
 -- > SELECT SQRT(GREATEST(VARIANCE(weight), 0)) AS "stddev(weight)" FROM patients
--- > variance -11500..11500 by 1/100 from 135: "t"."weight"
+-- > sample variance -11500..11500 by 1/100 from 135: "t"."weight"
 
 SELECT MEDIAN(age) FROM patients
 -- > SELECT MEDIAN(age) AS "median(age)" FROM patients

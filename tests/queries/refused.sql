@@ -200,22 +200,22 @@ SELECT SUM(income * LENGTH(note)) FROM patients
 -- > SUM(income * LENGTH(note)) needs bounds: without them one person could move it without limit. Ask the steward to declare bounds for income * LENGTH(note), or write SUM(LEAST(GREATEST(income * LENGTH(note), 0), 100)) with yours.
 
 SELECT MODE(region) FROM patients
--- > MODE(region) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+-- > MODE(region) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
 
 SELECT STRING_AGG(note, ',') FROM patients
--- > LISTAGG(note, ',') is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+-- > LISTAGG(note, ',') is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
 
 SELECT LIST(age) FROM patients
--- > ARRAY_AGG(age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+-- > ARRAY_AGG(age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
 
 SELECT FIRST(note) FROM patients
--- > FIRST(note) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+-- > FIRST(note) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
 
 SELECT ANY_VALUE(note) FROM patients
 -- > ANY_VALUE(note) is not on the list of what is known to be safe. Use comparisons, AND/OR/NOT, IN, BETWEEN, LIKE, IS NULL, CASE, arithmetic, date parts, CAST or a function of docs/sql.md.
 
 SELECT ARG_MAX(note, age) FROM patients
--- > ARG_MAX(note, age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+-- > ARG_MAX(note, age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
 
 SELECT MIN(age, 3) FROM patients
 -- > COUNT in MIN(age, 3) is not allowed. Leave it out.
@@ -224,16 +224,16 @@ SELECT HISTOGRAM(age) FROM patients
 -- > HISTOGRAM(age) is not on the list of what is known to be safe. Use comparisons, AND/OR/NOT, IN, BETWEEN, LIKE, IS NULL, CASE, arithmetic, date parts, CAST or a function of docs/sql.md.
 
 SELECT APPROX_COUNT_DISTINCT(note) FROM patients
--- > APPROX_COUNT_DISTINCT(note) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+-- > APPROX_COUNT_DISTINCT(note) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
 
-SELECT VAR_POP(age) FROM patients
--- > VAR_POP(age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+SELECT KURTOSIS(age) FROM patients
+-- > KURTOSIS(age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
 
 SELECT CORR(age, income) FROM patients
--- > CORR(age, income) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+-- > CORR(age, income) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
 
 SELECT BOOL_OR(smoker) FROM patients
--- > BOOL_OR(CAST(smoker AS BOOLEAN)) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+-- > BOOL_OR(CAST(smoker AS BOOLEAN)) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
 
 SELECT QUANTILE_CONT(age, [0.1, 0.9]) FROM patients
 -- > QUANTILE_CONT(age, [0.1, 0.9]) needs one number from 0 to 1 written out; ask several one by one.

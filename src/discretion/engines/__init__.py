@@ -46,6 +46,9 @@ class Engine(Protocol):
     def fingerprint(self, source: str) -> str:
         """A digest of the whole content of a source: another one after any edit."""
 
+    def reader(self, source: str) -> int:
+        """Return the version of the code that reads this kind of source; a new one answers every question anew."""
+
     def people(self, source: str, person: str, epsilon: str = "") -> pa.Table:
         """Everybody in a source once: person (text), rows, and epsilon (a number or a name) where it is asked for."""
 

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from glob import escape
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -99,6 +100,10 @@ class DuckDB:
                     self._digests[stamp] = hashlib.file_digest(file, "sha256").hexdigest()
         kind = source.rpartition("#")[2] if "#" in source else ""
         return hashlib.sha256("\n".join([kind, *(self._digests[stamp] for stamp in files)]).encode()).hexdigest()
+
+    def reader(self, source: str) -> int:
+        """Return the version of the code that reads this kind of source; the first one swapped columns of CSV files."""
+        return 2 if not is_object(source) and is_csv(source) else 1
 
     def people(self, source: str, person: str, epsilon: str = "") -> pa.Table:
         """Everybody in a source once: person (text), rows, and epsilon (a number or a name) where it is asked for."""
@@ -296,7 +301,15 @@ class DuckDB:
             return in_parquet(source)
         if name == GUESSED:
             return guessed_csv(source)
-        return typed_csv(source, types if types is not None and name == "protected" else self.schema(source))
+        declared = types if types is not None and name == "protected" else self.schema(source)
+        return typed_csv(source, self._header(source), declared)
+
+    def _header(self, source: str) -> tuple[str, ...]:
+        """Return the names in the first line of a CSV source, in their order; every file must have the same."""
+        headers = {tuple(self.schema(escape(path))) for path, *_ in stamps(source)}
+        if len(headers) > 1:
+            raise EngineFailed("The files of a CSV source must all have the same header. Write them anew.")
+        return headers.pop()
 
     def _table(self, source: str) -> tuple[pa.Table, str]:
         name = source.removeprefix(MEMORY)

@@ -1,6 +1,6 @@
 """Sources in DuckDB's words: Parquet and CSV files (also patterns), `file.duckdb#table`, attached objects."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from glob import glob
 from os import stat
 from pathlib import Path
@@ -71,9 +71,14 @@ def guessed_csv(source: str) -> str:
     return f"SELECT * FROM read_csv([{paths(source)}], {_csv_dialect(source)}, {guess})"
 
 
-def typed_csv(source: str, types: Mapping[str, str]) -> str:
-    """Lines of text, every field cast where it can be: which values a file holds can never make reading fail."""
-    texts = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in types)
+def typed_csv(source: str, header: Sequence[str], types: Mapping[str, str]) -> str:
+    """Return the SQL that reads lines of text, each field cast where it can be; a value can never make reading fail.
+
+    The reader goes by position, so `header` must be the names in the order of the file; columns are taken by name.
+    """
+    if set(header) != set(types):
+        raise EngineFailed("The header of a CSV source is not the one that was declared. Refresh the table.")
+    texts = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header)
     # NULLIF keeps the cast out of the reader, which would drop the whole line instead of one field.
     casts = [f"TRY_CAST(NULLIF({named(name)}, '') AS {kind}) AS {named(name)}" for name, kind in types.items()]
     reading = f"auto_detect = false, columns = {{{texts}}}"  # strict: a stray quote would swallow others' lines

@@ -158,7 +158,7 @@ def shared_people(name: str, other: str) -> str:
     return (
         f"Register {name!r} has people who are in register {other!r} already; enrolled twice, they would be charged "
         f"apart and lose up to twice what they chose. Use register={other!r} for both, or, if equal identifiers "
-        "name different people there, say so with separate=True."
+        "name different people there, say so with separate=True (--separate)."
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.mechanisms.belief import Belief
-from discretion.mechanisms.linear import Linear, is_affine, parts, unit_of
+from discretion.mechanisms.linear import Linear, bessel, is_affine, parts, unit_of
 from discretion.noise import Floats
 from discretion.preference import MICRO, Integers, Specification
 from discretion.release import Error
@@ -152,7 +152,9 @@ def limits(aggregate: Aggregate, specification: Specification) -> tuple[float, f
     if aggregate.kind == "mean":
         return origin + step * aggregate.lower, origin + step * aggregate.upper
     if aggregate.kind == "variance":
-        return 0.0, (step * (aggregate.upper - aggregate.lower)) ** 2 / 4
+        fewest = people if aggregate.size_is_public else 2  # a sample variance is largest for the fewest rows
+        factor = float(bessel(fewest)) if aggregate.sample else 1.0
+        return 0.0, factor * (step * (aggregate.upper - aggregate.lower)) ** 2 / 4
     low, high = aggregate.person_range
     fixed = origin * people if aggregate.size_is_public else 0.0
     return fixed + step * low * people, fixed + step * high * people
@@ -197,6 +199,9 @@ def ratio_error(
         shifted, drawn = _variance_error(aggregate, noises, mean_noise, moved, away)
         unit = aggregate.step**2
         drawn = hypot(drawn, (aggregate.upper - aggregate.lower) ** 2 * sqrt(scatter / 12))
+        if aggregate.sample:
+            unsure = 0.0 if aggregate.size_is_public else hypot(noises[-1], sqrt(scatter))
+            shifted, drawn = _sample_error(aggregate, people * part, unsure, shifted, drawn)
     return Error(
         bias=float(unit) * shifted,
         noise=float(unit) * drawn,
@@ -226,6 +231,19 @@ def _variance_error(
     square = noises[1] / 4 if aggregate.size_is_public else hypot(noises[1], width**2 * noises[-1]) / 8
     shifted = (2 * moved - moved**2) * width**2 / 2
     return shifted + mean_noise**2, hypot(square, 2 * away * mean_noise)
+
+
+def _sample_error(
+    aggregate: Aggregate, rows: float, unsure: float, shifted: float, drawn: float
+) -> tuple[float, float]:
+    """Return bias and noise of a sample variance, given those of the population variance, in squared steps.
+
+    Both grow by n/(n − 1), `rows` being n. Where n is released with the relative error `unsure`, the factor moves by
+    n·unsure/(n − 1)², and never by more than 1, its whole range. The variance it multiplies is at most width²/4.
+    """
+    factor, known = float(bessel(rows)), max(rows, 2.0)
+    moved = min(known * unsure / (known - 1) ** 2, 1.0) * (aggregate.upper - aggregate.lower) ** 2 / 4
+    return factor * shifted, hypot(factor * drawn, moved)
 
 
 def _affine_error(

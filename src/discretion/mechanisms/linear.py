@@ -206,7 +206,18 @@ class Linear:
         if aggregate.kind == "mean":
             return np.asarray(middle + step * mean)
         second = noisy[1] / weight / 4 if aggregate.size_is_public else (noisy[1] / weight + width**2) / 8
-        return np.asarray(step**2 * np.clip(second - mean**2, 0, width**2 / 4))
+        variance = step**2 * np.clip(second - mean**2, 0, width**2 / 4)
+        return np.asarray(variance * bessel(self._rows(noisy)) if aggregate.sample else variance)
+
+    def _rows(self, noisy: list[Floats]) -> Floats:
+        """Return the number of rows with a value: the public one, or an estimate from the released weight."""
+        return self._denominator(noisy) * (self.specification.size / max(self.full_weight, 1.0))
+
+
+def bessel(rows: Floats | float) -> Floats:
+    """Return n/(n − 1), which turns a population variance into a sample variance; at most 2, that of two rows."""
+    known = np.maximum(rows, 2.0)
+    return np.asarray(known / (known - 1))
 
 
 def capped(specification: Specification, cap: int) -> Integers:

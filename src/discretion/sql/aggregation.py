@@ -22,8 +22,10 @@ _KINDS: dict[type[exp.Expr], Kind] = {
     exp.Sum: "sum",
     exp.Avg: "mean",
     exp.Variance: "variance",
+    exp.VariancePop: "variance",
     exp.Stddev: "variance",
     exp.StddevSamp: "variance",
+    exp.StddevPop: "variance",
     exp.Min: "quantile",
     exp.Max: "quantile",
     exp.Median: "quantile",
@@ -31,6 +33,8 @@ _KINDS: dict[type[exp.Expr], Kind] = {
     exp.PercentileDisc: "quantile",
     exp.Quantile: "quantile",
 }
+POPULATION = (exp.VariancePop, exp.StddevPop)  # divide by n; the other variances divide by n − 1
+DEVIATIONS = (exp.Stddev, exp.StddevSamp, exp.StddevPop)  # roots of variances
 AGGREGATES = (*_KINDS, exp.Count, exp.CountIf, exp.Filter, exp.WithinGroup)
 
 
@@ -58,6 +62,7 @@ def asked(node: exp.Expr, relation: Relation, groups: int) -> Asked:
     value = _measured(bare, relation)
     kind = _KINDS[type(bare)]
     shape = _shape(kind, value, relation.table, groups, rank)
+    shape = replace(shape, sample=kind == "variance" and not isinstance(bare, POPULATION))
     if filtered is None and value.required:
         fill = min(max(_steps(Fraction(0), shape), shape.lower), shape.upper)
         complete = _complete(relation)
@@ -146,9 +151,10 @@ def _measured(node: exp.Expr, relation: Relation) -> Scalar:
         raise QueryRefused(f"{shown(node)} needs a number, got a {value.kind}. Use COUNT(*), or CAST it.")
     if value.low is None or value.high is None or value.low >= value.high:
         name = value.plain.sql("duckdb")
+        function = type(node)(this=exp.null()).sql("duckdb").partition("(")[0]
         raise QueryRefused(
             f"{shown(node)} needs bounds: without them one person could move it without limit. Ask the steward to "
-            f"declare bounds for {name}, or write {type(node).sql_name()}(LEAST(GREATEST({name}, 0), 100)) with yours."  # type: ignore[attr-defined]
+            f"declare bounds for {name}, or write {function}(LEAST(GREATEST({name}, 0), 100)) with yours."
         )
     return value.tame
 
@@ -158,7 +164,7 @@ def refuse_aggregate(node: exp.Expr) -> None:
     if isinstance(node, exp.AggFunc):
         raise QueryRefused(
             f"{shown(node)} is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, "
-            "VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX."
+            "VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX."
         )
     refuse(node)
 
@@ -197,7 +203,7 @@ def _named(node: exp.Expr, kind: Kind, value: Scalar, rank: Fraction | None) -> 
     """The aggregate over the table's own columns, in one spelling."""
     column = unbracketed(value.plain.copy())
     if kind == "variance":
-        return exp.Variance(this=column)
+        return (exp.VariancePop if isinstance(node, POPULATION) else exp.Variance)(this=column)
     if rank is None or isinstance(node, (exp.Min, exp.Max, exp.Median)):
         return type(node)(this=column)
     share = exp.Literal.number(float(rank))

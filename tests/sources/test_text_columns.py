@@ -1,0 +1,94 @@
+"""Columns of a text are found by their names, in whatever order the file has them."""
+
+import shutil
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+import discretion as dn
+from discretion.errors import EngineFailed
+
+FIXTURES = Path(__file__).parent / "fixtures"
+OLD_FOLDER = Path("/tmp/discretion-issue-12")  # where the files of the old ledger were: it knows no other place
+PATIENTS = [*((1, value) for value in range(500)), *((patient, 1000 + patient) for patient in range(2, 1002))]
+CERTAIN = 40.0  # at this ε a count of whole people is wrong by 1 or more with a probability below 1e-17
+
+
+def write_csv(path: Path, columns: dict[str, list[object]]) -> Path:
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def admissions() -> dict[str, list[object]]:
+    """The file of the report: 500 rows of one patient, one row of 1,000 others."""
+    return {
+        "patient": [patient for patient, _ in PATIENTS],
+        "epsilon": [1 for _ in PATIENTS],
+        "admission": [value for _, value in PATIENTS],
+    }
+
+
+@pytest.fixture
+def old_ledger(tmp_path: Path) -> Path:
+    """A ledger of version 0.1.0 with the wrong answers it gave, and its files where it looks for them."""
+    OLD_FOLDER.mkdir(exist_ok=True)
+    for name, text in {
+        "p2.csv": write_csv(tmp_path / "p2.csv", admissions()).read_text(),
+        "sorted.csv": "age,epsilon,id\n" + "".join(f"{i % 90},1,s{i}\n" for i in range(50)),
+        "people.csv": "id,epsilon\n" + "".join(f"v{i},1\n" for i in range(50)),
+    }.items():
+        (OLD_FOLDER / name).write_text(text)
+    for name in ("plain.parquet", "visits.parquet"):
+        shutil.copy(FIXTURES / name, OLD_FOLDER / name)
+    return Path(shutil.copy(FIXTURES / "version-0.1.0.sqlite", tmp_path / "old.discretion"))
+
+
+def test_rows_of_one_person_never_count_as_rows_of_many(tmp_path: Path) -> None:
+    """500 of the 1,500 rows are one patient's: at most 1,001 can be counted. It was 1,499."""
+    source = write_csv(tmp_path / "p2.csv", admissions() | {"epsilon": [CERTAIN for _ in PATIENTS]})
+    with dn.connect(tmp_path / "t.discretion") as db:
+        db.protect("t", source, person="patient", epsilon="epsilon")
+        counted = db.sql("SELECT COUNT(*) AS n FROM t WHERE patient >= 0", share=1).columns["n"][0]
+    assert 1001 == round(counted)
+
+
+@pytest.mark.parametrize("order", list(permutations(["patient", "epsilon", "age", "Weight"])))
+def test_the_order_of_columns_changes_no_answer(tmp_path: Path, order: tuple[str, ...]) -> None:
+    people = range(100)
+    columns = {
+        "patient": list(people),
+        "epsilon": [CERTAIN for _ in people],
+        "age": [20 + i % 50 for i in people],
+        "Weight": [60 + i % 7 for i in people],
+    }
+    source = write_csv(tmp_path / "t.csv", {name: columns[name] for name in order})
+    with dn.connect(tmp_path / "t.discretion") as db:
+        db.protect("t", source, person="patient", epsilon="epsilon")
+        found = db.sql('SELECT COUNT(*) FILTER (WHERE age > 40 AND "Weight" < 63) AS n FROM t', share=1)
+    truth = sum(age > 40 and weight < 63 for age, weight in zip(columns["age"], columns["Weight"], strict=True))
+    assert truth == round(found.columns["n"][0])
+
+
+def test_files_of_one_source_with_different_headers_are_refused(tmp_path: Path) -> None:
+    write_csv(tmp_path / "part-1.csv", {"id": [1, 2], "epsilon": [1, 1], "x": [5, 5]})
+    write_csv(tmp_path / "part-2.csv", {"x": [5, 5], "epsilon": [1, 1], "id": [3, 4]})
+    with dn.connect(tmp_path / "t.discretion") as db, pytest.raises(EngineFailed, match="same header"):
+        db.protect("t", tmp_path / "part-*.csv", person="id", epsilon="epsilon")
+
+
+def test_a_wrong_answer_that_is_stored_is_not_served_again(old_ledger: Path) -> None:
+    """The ledger holds 1,497.87 for this question; what is left pays for an answer that is noisy by some 6 people.
+
+    It exceeds 1,001 by more than 200 with a probability below 1e-20.
+    """
+    with dn.connect(old_ledger) as db:
+        found = db.sql("SELECT COUNT(*) AS n FROM t WHERE admission >= 0", share=0.25)
+    assert "12-2a9802fd03a4" != found.entry
+    assert found.columns["n"][0] < 1201
+
+
+def test_right_answers_of_an_old_ledger_are_still_free(old_ledger: Path) -> None:
+    with dn.connect(old_ledger) as db:
+        assert "16-d61eddaf0e9a" == db.sql("SELECT COUNT(*) AS n FROM plain WHERE age > 20", share=0.1).entry
