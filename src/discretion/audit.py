@@ -116,6 +116,7 @@ class _Replay:
     charges: dict[int, Entry] = field(default_factory=dict)
     settled: set[int] = field(default_factory=set)
     quotas: dict[tuple[str, str], int] = field(default_factory=dict)
+    stops: dict[int, list[Any]] = field(default_factory=dict)  # entry -> [register, charge, shape, resumed]
 
     def found(self, seq: int | None, text: str) -> None:
         self.findings.append(Finding(entry=seq, text=text))
@@ -134,7 +135,7 @@ class _Replay:
                 return  # nothing after a broken link can be believed
             try:
                 entry = read(row)
-                told = (entry.facts["kind"], entry.facts.get("question") or None, entry.facts.get("charge"))
+                told = (entry.facts["kind"], entry.facts.get("question") or None, _settles(entry))
                 same = told == (row.kind, row.question, row.settles)
                 self.expect(same, row.seq, "The entry's columns are not what its text says.")
                 self._live(entry)
@@ -167,6 +168,8 @@ class _Replay:
             "declare": self._declare,
             "charge": self._charge,
             "deliver": self._deliver,
+            "stop": self._stop,
+            "resume": self._resume,
         }
         if entry.kind in rules:
             rules[entry.kind](entry)
@@ -252,9 +255,27 @@ class _Replay:
         allowed = allowed and (policy.float_arithmetic or facts["guarantee"]["arithmetic"] == "exact")
         allowed = allowed and facts["guarantee"]["unit"] == "person"
         self.expect(allowed and table.register == facts["register"], entry.seq, "The charge breaks the table's policy.")
+        before = [one for one in self.stops.values() if one[0] == facts["register"]]
+        stopped = any(one[3] is None or one[2] == facts.get("shape", "") != "" for one in before)
+        self.expect(not stopped, entry.seq, "A question was charged that a stop should have refused.")
         key = (facts["table"], facts["analyst"])
         self.quotas[key] = self.quotas.get(key, 0) + ceil(share * MICRO)
         self.charges[entry.seq] = entry
+
+    def _stop(self, entry: Entry) -> None:
+        facts = entry.facts
+        self.expect(facts["register"] in self.accounts, entry.seq, "A register was stopped that is not enrolled.")
+        if (settles := _settles(entry)) is not None:
+            failed = settles in self.charges and settles not in self.settled
+            self.expect(failed, entry.seq, "A question failed that no charge paid for, or that was answered before.")
+            self.settled.add(settles)
+        self.stops[entry.seq] = [facts["register"], facts["charge"], facts["shape"], None]
+
+    def _resume(self, entry: Entry) -> None:
+        stopped = [one for one in self.stops.values() if one[0] == entry.facts["register"] and one[3] is None]
+        self.expect(bool(stopped), entry.seq, "A register was resumed that was not stopped.")
+        for one in stopped:
+            one[3] = entry.seq
 
     def _deliver(self, entry: Entry) -> None:
         paid = self.charges.get(entry.facts["charge"])
@@ -307,11 +328,20 @@ class _Replay:
                 None,
                 f"The balances of register {name!r} are not what its entries add up to.",
             )
+        names = {register.id: name for name, register in stored.items()}
+        kept = {row.seq: [names.get(row.register), *row[2:]] for row in db.execute(sa.select(schema.stop))}
+        self.expect(kept == self.stops, None, "The stops of registers are not what the entries say.")
         tables = {row.name: row.body for row in db.execute(sa.select(schema.declaration))}
         declared = {name: table.to_json() for name, table in self.tables.items()}
         self.expect(tables == declared, None, "The declarations of tables are not what the entries say.")
         quotas = {(row.table, row.analyst): row.micro_share for row in db.execute(sa.select(schema.quota))}
         self.expect(quotas == self.quotas, None, "The analysts' used quotas are not what the entries add up to.")
+
+
+def _settles(entry: Entry) -> int | None:
+    """Return the charge that the entry ends."""
+    settles: int | None = entry.facts["charge"] if entry.kind == "deliver" else entry.facts.get("settles")
+    return settles
 
 
 def _people(db: sa.Connection) -> dict[int, tuple[str, int]]:

@@ -8,6 +8,7 @@ DiscretionError
 ├── BudgetExhausted     someone who is asked cannot pay           → the data owner
 ├── PlanOutdated        preferences changed since planning        → ask again
 ├── SourceChanged       data or register differ from the snapshot → the data owner (refresh)
+├── TableStopped        an earlier question failed                → the steward (resume)
 ├── EngineFailed        the database failed                       → the operator (details in their log)
 ├── LedgerFailed        the ledger cannot be opened or written    → the operator
 └── LedgerCorrupt       recorded charges do not add up            → the auditor
@@ -50,6 +51,13 @@ class PlanOutdated(DiscretionError):
 
 class SourceChanged(DiscretionError):
     """The data or the register is not the one that was enrolled."""
+
+
+class TableStopped(DiscretionError):
+    """A question about these people failed after its charge; all others wait for the steward."""
+
+    exit_code = 4
+    sentence = "Questions about this table are stopped: an earlier one failed. Ask the data owner to look into it."
 
 
 class EngineFailed(DiscretionError):

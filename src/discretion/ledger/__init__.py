@@ -9,5 +9,6 @@ from discretion.ledger.offer import Cohort, Offer, available
 from discretion.ledger.people import person_text
 from discretion.ledger.receipt import Receipt, Statement, Use
 from discretion.ledger.register import Register
+from discretion.ledger.stop import Stop
 
-__all__ = ["Cohort", "Ledger", "Offer", "Receipt", "Register", "Statement", "Use", "available", "person_text"]
+__all__ = ["Cohort", "Ledger", "Offer", "Receipt", "Register", "Statement", "Stop", "Use", "available", "person_text"]

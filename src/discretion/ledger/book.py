@@ -16,6 +16,7 @@ from discretion.ledger.offer import Cohort, Offer
 from discretion.ledger.people import person_text
 from discretion.ledger.receipt import Receipt, receipt
 from discretion.ledger.register import Register, cohorts_of, enroll, last_changes, load, load_all
+from discretion.ledger.stop import Stop, resume, stop, stops
 from discretion.ledger.store import Store
 from discretion.preference import MICRO
 from discretion.table import Table
@@ -156,12 +157,14 @@ class Ledger:
         memo: str,
         plan: str = "",
         question: str = "",
+        shape: str = "",
     ) -> str:
         """Spend `guarantee`, every cohort or none; return the entry once it is on disk.
 
-        Refused (nothing is spent) with BudgetExhausted, QueryRefused (policy), or PlanOutdated: offer and plan again.
+        Refused (nothing is spent) with BudgetExhausted, QueryRefused (policy, or a `shape` of statement that failed
+        before), TableStopped, or PlanOutdated: offer and plan again.
         """
-        facts = {"analyst": analyst, "memo": memo, "plan": plan, "question": question}
+        facts = {"analyst": analyst, "memo": memo, "plan": plan, "question": question, "shape": shape}
         with self._store.writing() as tx:
             return spend.charge(tx, offer, guarantee, table=table, facts=facts).id
 
@@ -174,6 +177,21 @@ class Ledger:
         """The answer (JSON) delivered to the very same question before, free of charge."""
         with self._store.reading() as db:
             return spend.answered(db, question)
+
+    def stop(self, register: str, *, charge: str, shape: str) -> str:
+        """Refuse all questions about every table of the register: one failed after its `charge`; return the entry."""
+        with self._store.writing() as tx:
+            return stop(tx, register, charge=charge, shape=shape).id
+
+    def resume(self, register: str) -> str:
+        """Allow questions again; statement shapes that failed stay refused. Return the entry."""
+        with self._store.writing() as tx:
+            return resume(tx, register).id
+
+    def stops(self) -> tuple[Stop, ...]:
+        """Every failure that stopped a register, in order."""
+        with self._store.reading() as db:
+            return stops(db)
 
     # What was done --------------------------------------------------------------------------------------------------
 

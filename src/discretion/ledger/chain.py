@@ -87,6 +87,11 @@ def find(db: sa.Connection, id: str) -> Entry:
     return found
 
 
+def settled(db: sa.Connection, seq: int) -> bool:
+    """Whether a later entry ended this charge: its answer was delivered, or will never come."""
+    return db.scalar(sa.select(schema.entry.c.seq).where(schema.entry.c.settles == seq)) is not None
+
+
 def verify_tip(db: sa.Connection) -> None:
     """The end of the chain is where the ledger says it is; cheap enough for every opening."""
     end = db.execute(sa.select(schema.ledger.c.seq, schema.ledger.c.hash)).one_or_none()

@@ -59,5 +59,9 @@ def _text(entry: Entry) -> str:
             return f"{sum(line[2] for line in facts['cohorts']):,} people enrolled"
         case "change" | "refresh":
             return f"{sum(line[2] for line in facts['flows']):,} people changed"
+        case "stop":
+            return f"questions stopped: the one of entry {facts['charge']} failed" if facts["charge"] else "stopped"
+        case "resume":
+            return "questions allowed again"
         case _:
             return ""

@@ -9,11 +9,27 @@ from typing import Any
 
 import sqlalchemy as sa
 
-VERSION = 1
+VERSION = 2
 APPLICATION = 0x44697363  # "Disc" in SQLite's header: tells a ledger from any other SQLite file
 
-# version -> the statements that lead to the next one; applied only when the steward asks for it
-MIGRATIONS: Mapping[int, tuple[str, ...]] = {}
+# version -> database -> the statements that lead to the next version; applied only when the steward asks for it.
+# They are written out: a migration must not change when the tables below do.
+MIGRATIONS: Mapping[int, Mapping[str, tuple[str, ...]]] = {
+    1: {
+        "sqlite": (
+            "CREATE TABLE discretion_stop (seq INTEGER NOT NULL, register INTEGER NOT NULL, charge TEXT NOT NULL, "
+            "shape TEXT NOT NULL, resumed INTEGER, PRIMARY KEY (seq)) WITHOUT ROWID",
+            "CREATE INDEX ix_discretion_stop_register ON discretion_stop (register)",
+            "CREATE INDEX ix_discretion_entry_kind ON discretion_entry (kind)",
+        ),
+        "postgresql": (
+            "CREATE TABLE discretion_stop (seq BIGINT NOT NULL, register BIGINT NOT NULL, "
+            'charge TEXT COLLATE "C" NOT NULL, shape TEXT COLLATE "C" NOT NULL, resumed BIGINT, PRIMARY KEY (seq))',
+            "CREATE INDEX ix_discretion_stop_register ON discretion_stop (register)",
+            "CREATE INDEX ix_discretion_entry_kind ON discretion_entry (kind)",
+        ),
+    },
+}
 
 metadata = sa.MetaData()
 _Whole = sa.BigInteger().with_variant(sa.Integer, "sqlite")
@@ -43,11 +59,11 @@ ledger = _table(  # one row: the end of the chain; locked by whoever writes
 entry = _table(
     "entry",
     _whole("seq", primary_key=True),
-    _text("kind"),
+    _text("kind", index=True),
     _text("body"),  # canonical JSON with the hash of the entry before; the columns below repeat parts of it
     _text("hash"),
     _text("question", nullable=True, index=True),
-    _whole("settles", nullable=True, unique=True),  # the charge whose answer was delivered
+    _whole("settles", nullable=True, unique=True),  # the charge that this entry ends: delivered, or no answer will come
 )
 register = _table(
     "register",
@@ -102,4 +118,12 @@ quota = _table(  # how much of their quota an analyst has used: scheduling, not 
     _text("table", primary_key=True),
     _text("analyst", primary_key=True),
     _whole("micro_share"),
+)
+stop = _table(  # a question that failed after its charge, and the entry that let questions in again
+    "stop",
+    _whole("seq", primary_key=True),
+    _whole("register", index=True),
+    _text("charge"),
+    _text("shape"),
+    _whole("resumed", nullable=True),
 )

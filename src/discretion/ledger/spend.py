@@ -12,10 +12,11 @@ import sqlalchemy as sa
 from discretion.errors import BudgetExhausted, InvalidDeclaration, LedgerFailed, PlanOutdated, QueryRefused
 from discretion.guarantee import PICO, Guarantee, Loss, Model
 from discretion.ledger import schema
-from discretion.ledger.chain import Entry, Writing, append, find
+from discretion.ledger.chain import Entry, Writing, append, find, settled
 from discretion.ledger.offer import Cohort, Offer, exact
 from discretion.ledger.people import insert_many
 from discretion.ledger.register import Register, cohorts_of, digest_cohorts, load
+from discretion.ledger.stop import refuse_failed, refuse_stopped
 from discretion.preference import MICRO
 from discretion.table import Table
 
@@ -46,6 +47,7 @@ def declared(db: sa.Connection, name: str) -> Table:
 def offer(db: sa.Connection, name: str, *, share: float | Fraction, parts: int, partial: bool, model: Model) -> Offer:
     """What everybody may spend on a question now; refused if somebody cannot pay."""
     register = load(db, name)
+    refuse_stopped(db, register)
     made = Offer(
         register=name,
         share=exact(share),
@@ -65,8 +67,10 @@ def charge(tx: Writing, offered: Offer, guarantee: Guarantee, *, table: str, fac
     if not facts["analyst"].isprintable():  # written down, it could never be shown again
         raise InvalidDeclaration(f"An analyst's name must be printable text, got {facts['analyst']!r}.")
     declaration = declared(tx.db, table)
-    _obey(tx.db, declaration, offered, guarantee, analyst=facts["analyst"])
     register = load(tx.db, offered.register)
+    refuse_stopped(tx.db, register)
+    refuse_failed(tx.db, register, facts["shape"])
+    _obey(tx.db, declaration, offered, guarantee, analyst=facts["analyst"])
     cohorts = cohorts_of(tx.db, register)
     current = replace(offered, cohorts=_asked(cohorts), members=register.members)
     if (current.available, current.members) != (offered.available, offered.members):
@@ -103,7 +107,7 @@ def deliver(tx: Writing, id: str, answer: str) -> Entry:
     paid = find(tx.db, id)
     if paid.kind != "charge":
         raise InvalidDeclaration(f"Entry {id!r} is not a charge, so no answer belongs to it.")
-    if tx.db.scalar(sa.select(schema.entry.c.seq).where(schema.entry.c.settles == paid.seq)) is not None:
+    if settled(tx.db, paid.seq):
         raise InvalidDeclaration(f"The answer that entry {id!r} paid for was delivered before; a charge pays once.")
     try:
         content = json.loads(answer)

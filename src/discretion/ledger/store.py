@@ -67,17 +67,20 @@ class Store:
             raise LedgerFailed(f"The ledger {self.name!r} {_reason(error)}") from None  # its text may quote a person
 
     def _check(self, *, create: bool, migrate: bool) -> None:
+        """Refuse what is not a complete ledger of this version; the version comes first: it decides on the tables."""
         with self._translated():
             present = set(sa.inspect(self._engine).get_table_names())
             if self.is_postgresql and create and not present & set(schema.metadata.tables):
                 _create(self._engine)
                 present = set(schema.metadata.tables)
+        if schema.ledger.name in present:
+            with self.reading() as db:
+                version = db.scalar(sa.select(schema.ledger.c.version))
+            if version != schema.VERSION:
+                self._migrate(version, wanted=migrate)
+                return
         if not set(schema.metadata.tables) <= present:
             raise LedgerFailed(f"{self.name!r} is not a ledger, or only part of one. Nothing was changed.")
-        with self.reading() as db:
-            version = db.scalar(sa.select(schema.ledger.c.version))
-        if version != schema.VERSION:
-            self._migrate(version, wanted=migrate)
 
     def _migrate(self, version: int | None, *, wanted: bool) -> None:
         if version is None or version not in schema.MIGRATIONS or version > schema.VERSION:
@@ -92,7 +95,7 @@ class Store:
             )
         with self.writing() as tx:
             while version < schema.VERSION:
-                for statement in schema.MIGRATIONS[version]:
+                for statement in schema.MIGRATIONS[version][self._engine.dialect.name]:
                     tx.db.exec_driver_sql(statement)
                 version += 1
             tx.db.execute(sa.update(schema.ledger).values(version=version))

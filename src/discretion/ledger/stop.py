@@ -1,0 +1,88 @@
+"""Stop: a question that failed after its charge stops a register, until the steward resumes it."""
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from discretion.errors import InvalidDeclaration, QueryRefused, TableStopped
+from discretion.ledger import schema
+from discretion.ledger.chain import Entry, Writing, append, entries, find, settled
+from discretion.ledger.register import Register, load
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """One failure that stopped a register."""
+
+    register: str
+    entry: str
+    charge: str  # the entry that paid for the failed question; "": none
+    shape: str  # the form of the statement that failed, refused for good; "": none
+    time: str
+    resumed: str  # the entry that resumed the register; "": it is still stopped
+
+
+def stop(tx: Writing, name: str, *, charge: str, shape: str) -> Entry:
+    """Refuse all questions about every table of the register from now on."""
+    register = load(tx.db, name)
+    paid = find(tx.db, charge) if charge else None
+    if paid is not None and paid.kind != "charge":
+        raise InvalidDeclaration(f"Entry {charge!r} is not a charge, so no question failed after it.")
+    settles = paid.seq if paid is not None and not settled(tx.db, paid.seq) else None  # no answer will come
+    facts = {"register": name, "charge": charge, "shape": shape, "settles": settles}
+    entry = append(tx, "stop", facts, settles=settles)
+    row = {"seq": entry.seq, "register": register.id, "charge": charge, "shape": shape, "resumed": None}
+    tx.db.execute(sa.insert(schema.stop).values(row))
+    return entry
+
+
+def resume(tx: Writing, name: str) -> Entry:
+    """Allow questions again; statement shapes that failed stay refused."""
+    register = load(tx.db, name)
+    if not _is_stopped(tx.db, register):
+        raise InvalidDeclaration(f"Register {name!r} is not stopped, so it cannot be resumed.")
+    entry = append(tx, "resume", {"register": name})
+    table = schema.stop.c
+    open_stops = sa.update(schema.stop).where(table.register == register.id, table.resumed.is_(None))
+    tx.db.execute(open_stops.values(resumed=entry.seq))
+    return entry
+
+
+def stops(db: sa.Connection) -> tuple[Stop, ...]:
+    """Return every stop, in order."""
+    table, names = schema.stop.c, schema.register.c
+    query = sa.select(schema.stop, names.name).join(schema.register, names.id == table.register)
+    rows = db.execute(query.order_by(table.seq)).all()
+    wanted = {seq for row in rows for seq in (row.seq, row.resumed) if seq is not None}
+    found = {entry.seq: entry for entry in entries(db, wanted=sorted(wanted))}
+    return tuple(
+        Stop(
+            register=row.name,
+            entry=found[row.seq].id,
+            charge=row.charge,
+            shape=row.shape,
+            time=found[row.seq].facts["time"],
+            resumed="" if row.resumed is None else found[row.resumed].id,
+        )
+        for row in rows
+    )
+
+
+def refuse_stopped(db: sa.Connection, register: Register) -> None:
+    """Refuse every question about a stopped register, always in the same words."""
+    if _is_stopped(db, register):
+        raise TableStopped(TableStopped.sentence)
+
+
+def refuse_failed(db: sa.Connection, register: Register, shape: str) -> None:
+    """Refuse a statement shape that failed before, even after the register was resumed."""
+    table = schema.stop.c
+    failed = sa.select(table.seq).where(table.register == register.id, table.shape == shape).limit(1)
+    if shape and db.scalar(failed) is not None:
+        raise QueryRefused("A question of this form failed before, so it is refused. Ask in another way.")
+
+
+def _is_stopped(db: sa.Connection, register: Register) -> bool:
+    table = schema.stop.c
+    open_stop = sa.select(table.seq).where(table.register == register.id, table.resumed.is_(None)).limit(1)
+    return db.scalar(open_stop) is not None
