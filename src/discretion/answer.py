@@ -8,9 +8,11 @@ from hashlib import sha256
 import pyarrow as pa
 from sqlglot import exp
 
+from discretion.clock import Clock
+from discretion.containment import CHANGED, contained, shape_of
 from discretion.engines import Cohorts, Engine, Rows
 from discretion.enrolment import Enrolment
-from discretion.errors import PlanOutdated, SourceChanged
+from discretion.errors import EngineFailed, PlanOutdated, SourceChanged
 from discretion.flank import flanked, interval_errors, weights
 from discretion.ledger import Ledger, Offer
 from discretion.mechanisms import answer as draw
@@ -23,6 +25,7 @@ from discretion.statistics import Statistics
 from discretion.table import Policy
 from discretion.uncertainty import propagate
 
+NO_TICKS = Clock()
 ATTEMPTS = 20  # plans made anew when somebody else's charge or change came first
 
 
@@ -40,23 +43,38 @@ class Question:
     analyst: str = ""
 
 
-def answer(question: Question, *, engine: Engine, ledger: Ledger) -> Release:
+def answer(question: Question, *, engine: Engine, ledger: Ledger, clock: Clock = NO_TICKS) -> Release:
     """Answer `question` so that each person gets the privacy they chose."""
     query = parse(question.sql, {table.name: table for table in ledger.tables()})
     identity = _identify(question, query, engine, ledger)
     if (stored := ledger.answered(identity)) is not None:
         return Release.from_json(stored)  # the same question on the same data: nothing new is told
-    offer, plan, entry = _charge(question, query, identity, engine, ledger)  # durable before any row is read
-    statistics = engine.compute(plan.request)  # the only line that reads rows
-    # Refreshed since, a register apart says again what its source says, but others paid for the preferences read.
-    refreshed = ledger.register(offer.register).fingerprint != offer.fingerprint
-    if refreshed or _identify(question, query, engine, ledger) != identity:
-        raise SourceChanged(
-            f"The source of {query.table.name!r} changed while it was read. The charge stands; ask again."
-        )
-    release = conclude(query, plan, statistics, entry=entry)
-    ledger.deliver(entry, release.to_json())
-    return release
+    shape = shape_of(query)
+    clock.wait()
+    offer, plan, entry = _charge(question, query, identity, shape, engine, ledger)  # durable before any row is read
+
+    def changed() -> bool:
+        # If a separate register was refreshed meanwhile, its fingerprint matches again, but the charge used the old
+        # preferences.
+        refreshed = ledger.register(offer.register).fingerprint != offer.fingerprint
+        try:
+            return refreshed or _identify(question, query, engine, ledger) != identity
+        except (SourceChanged, EngineFailed):
+            return True
+
+    def work() -> Release:
+        statistics = engine.compute(plan.request)  # the only line that reads rows
+        if changed():
+            raise SourceChanged(CHANGED)
+        release = conclude(query, plan, statistics, entry=entry)
+        answered = release.to_json()
+        clock.wait()
+        ledger.deliver(entry, answered)
+        return release
+
+    return contained(
+        work, ledger=ledger, register=offer.register, charge=entry, shape=shape, changed=changed, clock=clock
+    )
 
 
 def explain(question: Question, *, ledger: Ledger) -> Plan:
@@ -137,7 +155,9 @@ def _is_free(asked: Asked, question: Question) -> bool:
     return counts and question.mechanism in ("auto", "public")
 
 
-def _charge(question: Question, query: Query, identity: str, engine: Engine, ledger: Ledger) -> tuple[Offer, Plan, str]:
+def _charge(
+    question: Question, query: Query, identity: str, shape: str, engine: Engine, ledger: Ledger
+) -> tuple[Offer, Plan, str]:
     """Plan and pay; plan again if somebody paid or changed their mind in between."""
     for attempt in range(ATTEMPTS):
         offer, plan = propose(question, query, ledger)
@@ -151,6 +171,7 @@ def _charge(question: Question, query: Query, identity: str, engine: Engine, led
                 memo=question.sql,
                 plan=str(plan),
                 question=identity,
+                shape=shape,
             )
         except PlanOutdated:
             if attempt == ATTEMPTS - 1:

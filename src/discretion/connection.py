@@ -1,7 +1,7 @@
 """Connection: a ledger and an engine, for stewards who protect tables and analysts who ask about them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -12,34 +12,44 @@ import pyarrow as pa
 from discretion import answer as flow
 from discretion.answer import Question
 from discretion.audit import LedgerAudit, audit_ledger
+from discretion.clock import Clock
 from discretion.declaration import declare
 from discretion.engines import Engine
 from discretion.enrolment import Enrolment
 from discretion.errors import EngineFailed, InvalidDeclaration, SourceChanged
-from discretion.ledger import Ledger, Receipt
+from discretion.ledger import Ledger, Receipt, Stop
 from discretion.listing import Listing
 from discretion.mechanisms.belief import Assume
 from discretion.plan import Plan
 from discretion.release import Release
 from discretion.table import Lookup, Table
 
+STOPS = pa.schema([(field.name, pa.string()) for field in fields(Stop)])
 ENGINES = {"duckdb": "DuckDB", "spark": "Spark"}  # module -> its engine
 
 
-def connect(ledger: str | Path, *, engine: str = "duckdb", analyst: str = "", create: bool = True) -> "Connection":
-    """Open the ledger at a path or PostgreSQL URL; a path that does not exist becomes a new ledger."""
+def connect(
+    ledger: str | Path, *, engine: str = "duckdb", analyst: str = "", create: bool = True, answer_every: float = 0.0
+) -> "Connection":
+    """Open the ledger at a path or PostgreSQL URL; a path that does not exist becomes a new ledger.
+
+    answer_every  seconds between ticks: answers come, and entries are written, on a tick only; 0: at once
+    """
     if engine not in ENGINES:
         raise InvalidDeclaration(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {engine!r}.")
     # An engine is loaded when it is chosen: discretion itself needs none of them to be installed.
     opened: Engine = getattr(import_module(f"discretion.engines.{engine}"), ENGINES[engine])()
-    return Connection(str(ledger), opened, analyst=analyst, create=create)
+    return Connection(str(ledger), opened, analyst=analyst, create=create, answer_every=answer_every)
 
 
 class Connection:
     """Protected tables, and the ledger that pays for every answer about them."""
 
-    def __init__(self, place: str, engine: Engine, *, analyst: str = "", create: bool = True) -> None:
-        self._place_of_ledger, self._ledger = place, Ledger(place, create=create)
+    def __init__(
+        self, place: str, engine: Engine, *, analyst: str = "", create: bool = True, answer_every: float = 0.0
+    ) -> None:
+        self._clock = Clock(answer_every)
+        self._place_of_ledger, self._ledger = place, Ledger(place, create=create, clock=self._clock)
         self._engine, self._analyst = engine, analyst
 
     def close(self) -> None:
@@ -144,6 +154,17 @@ class Connection:
         choices = Enrolment.from_json(self._ledger.register(name).source)
         return self._ledger.prefer(name, person, choices.worth_of(epsilon))
 
+    def resume(self, register: str = "") -> str:
+        """Allow questions about a register again, once it is known why one failed; see `history`.
+
+        The form of the question that failed stays refused. Returns the ledger's entry.
+        """
+        return self._ledger.resume(self._one_register(register))
+
+    def stops(self) -> Listing:
+        """Every failure that stopped a register: what failed, when, and whether it was resumed."""
+        return Listing(pa.Table.from_pylist([asdict(one) for one in self._ledger.stops()], schema=STOPS))
+
     def audit(self, *, head: str = "") -> LedgerAudit:
         """Add every balance up again from the entries and check their seals; `head` is one printed earlier."""
         return audit_ledger(self._place_of_ledger, head=head or None)
@@ -183,6 +204,7 @@ class Connection:
             ),
             engine=self._engine,
             ledger=self._ledger,
+            clock=self._clock,
         )
 
     def explain(self, sql: str, **how: Any) -> Plan:

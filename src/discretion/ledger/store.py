@@ -15,6 +15,7 @@ from uuid import uuid4
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from discretion.clock import Clock
 from discretion.errors import LedgerFailed
 from discretion.ledger import schema
 from discretion.ledger.chain import GENESIS, Writing, append
@@ -25,7 +26,8 @@ PATIENCE_SECONDS = 60  # how long a writer queues before it gives up
 class Store:
     """An opened ledger database. Safe to share between threads; processes open their own."""
 
-    def __init__(self, place: str, *, create: bool, migrate: bool) -> None:
+    def __init__(self, place: str, *, create: bool, migrate: bool, clock: Clock | None = None) -> None:
+        self._clock = clock or Clock()
         if place.startswith("sqlite:///"):
             place = place.removeprefix("sqlite:///")
         if "://" in place:
@@ -53,7 +55,7 @@ class Store:
         """All or nothing, one writer at a time, on disk before it returns."""
         with self._translated(), self._engine.connect().execution_options(immediate=True) as db, db.begin():
             end = db.execute(sa.select(schema.ledger).with_for_update()).one()
-            yield Writing(db, seq=end.seq, hash=end.hash)
+            yield Writing(db, seq=end.seq, hash=end.hash, clock=self._clock)
 
     @property
     def is_postgresql(self) -> bool:
