@@ -20,7 +20,7 @@ LAYERS = [
     "mechanisms engines ledger",
     "plan",
     "interval",
-    "flank uncertainty arrays audit attack containment",
+    "flank uncertainty arrays audit attack containment likeness",
     "answer plot",
     "connection",
     "learn social",

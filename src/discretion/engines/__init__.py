@@ -1,6 +1,7 @@
 """Engines turn rows into statistics. This file has the protocol, and the description of rows every engine reads."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -45,6 +46,12 @@ class Engine(Protocol):
 
     def fingerprint(self, source: str) -> str:
         """A digest of the whole content of a source: another one after any edit."""
+
+    def identity(self, source: str) -> frozenset[str]:
+        """What a source is, however it is spelled: two sources that share a mark hold the same rows."""
+
+    def tentative(self) -> AbstractContextManager[None]:
+        """Forget what was attached inside the block if it fails."""
 
     def people(self, source: str, person: str, epsilon: str = "") -> pa.Table:
         """Everybody in a source once: person (text), rows, and epsilon (a number or a name) where it is asked for."""
