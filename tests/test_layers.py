@@ -12,7 +12,7 @@ SRC = Path(discretion.__file__).parent
 
 LAYERS = [
     "errors sheet",
-    "preference",
+    "preference clock",
     "guarantee noise",
     "table statistics release enrolment listing",
     "declaration column sql",
@@ -20,7 +20,7 @@ LAYERS = [
     "mechanisms engines ledger",
     "plan",
     "interval",
-    "flank uncertainty arrays audit attack",
+    "flank uncertainty arrays audit attack containment likeness",
     "answer plot",
     "connection",
     "learn social",

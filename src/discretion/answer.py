@@ -9,9 +9,11 @@ from hashlib import sha256
 import pyarrow as pa
 from sqlglot import exp
 
+from discretion.clock import Clock
+from discretion.containment import CHANGED, contained, shape_of
 from discretion.engines import Cohorts, Engine, Rows
 from discretion.enrolment import Enrolment
-from discretion.errors import BudgetExhausted, LedgerFailed, PlanOutdated, SourceChanged
+from discretion.errors import BudgetExhausted, EngineFailed, LedgerFailed, PlanOutdated, SourceChanged
 from discretion.flank import flanked, interval_errors, weights
 from discretion.ledger import Ledger, Offer
 from discretion.mechanisms import answer as draw
@@ -24,6 +26,7 @@ from discretion.statistics import Statistics
 from discretion.table import Policy
 from discretion.uncertainty import propagate
 
+NO_TICKS = Clock()
 ATTEMPTS = 4  # plans that may be outdated by somebody else's charge or change; later ones are made under the lock
 
 
@@ -41,35 +44,46 @@ class Question:
     analyst: str = ""
 
 
-def answer(question: Question, *, engine: Engine, ledger: Ledger) -> Release:
+def answer(question: Question, *, engine: Engine, ledger: Ledger, clock: Clock = NO_TICKS) -> Release:
     """Answer `question` so that each person gets the privacy they chose."""
     query = parse(question.sql, {table.name: table for table in ledger.tables()})
     identity = _identify(question, query, engine, ledger)
-    paid = _charge(question, query, identity, engine, ledger)  # durable before any row is read
+    if (stored := ledger.answered(identity)) is not None:
+        return Release.from_json(stored)  # the same question on the same data: nothing new is told
+    shape = shape_of(query)
+    clock.wait()
+    paid = _charge(question, query, identity, shape, engine, ledger)  # durable before any row is read
     if isinstance(paid, str):
-        return Release.from_json(paid)  # the same question on the same data: nothing new is told
+        return Release.from_json(paid)  # somebody else has just paid for the same question
+    offer, plan, entry = paid
+
+    def changed() -> bool:
+        # If a separate register was refreshed meanwhile, its fingerprint matches again, but the charge used the old
+        # preferences.
+        refreshed = ledger.register(offer.register).fingerprint != offer.fingerprint
+        try:
+            return refreshed or _identify(question, query, engine, ledger) != identity
+        except (SourceChanged, EngineFailed):
+            return True
+
+    def work() -> Release:
+        statistics = engine.compute(plan.request)  # the only line that reads rows
+        if changed():
+            raise SourceChanged(CHANGED)
+        release = conclude(query, plan, statistics, entry=entry)
+        answered = release.to_json()
+        clock.wait()
+        ledger.deliver(entry, answered)
+        return release
+
     try:
-        return _answer(question, query, identity, paid, engine=engine, ledger=ledger)
+        return contained(
+            work, ledger=ledger, register=offer.register, charge=entry, shape=shape, changed=changed, clock=clock
+        )
     except BaseException:
         with suppress(LedgerFailed):
-            ledger.abandon(paid[2])  # nobody else needs to wait for this answer
+            ledger.abandon(entry)  # nobody else needs to wait for this answer
         raise
-
-
-def _answer(
-    question: Question, query: Query, identity: str, paid: tuple[Offer, Plan, str], *, engine: Engine, ledger: Ledger
-) -> Release:
-    offer, plan, entry = paid
-    statistics = engine.compute(plan.request)  # the only line that reads rows
-    # Refreshed since, a register apart says again what its source says, but others paid for the preferences read.
-    refreshed = ledger.register(offer.register).fingerprint != offer.fingerprint
-    if refreshed or _identify(question, query, engine, ledger) != identity:
-        raise SourceChanged(
-            f"The source of {query.table.name!r} changed while it was read. The charge stands; ask again."
-        )
-    release = conclude(query, plan, statistics, entry=entry)
-    ledger.deliver(entry, release.to_json())
-    return release
 
 
 def explain(question: Question, *, ledger: Ledger) -> Plan:
@@ -151,7 +165,7 @@ def _is_free(asked: Asked, question: Question) -> bool:
 
 
 def _charge(
-    question: Question, query: Query, identity: str, engine: Engine, ledger: Ledger
+    question: Question, query: Query, identity: str, shape: str, engine: Engine, ledger: Ledger
 ) -> tuple[Offer, Plan, str] | str:
     """Plan and pay, or return the answer somebody else paid for; plan again if anything changed in between."""
     attempt = 0
@@ -171,6 +185,7 @@ def _charge(
                     memo=question.sql,
                     plan=str(plan),
                     question=identity,
+                    shape=shape,
                 )
         except PlanOutdated:
             continue  # under the lock: somebody else has just paid for the same question, so wait for its answer

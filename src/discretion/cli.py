@@ -173,6 +173,7 @@ def query(
     interval: option.Interval = False,
     partial: option.Partial = False,
     analyst: option.Analyst = "",
+    answer_every: option.AnswerEvery = 0.0,
     ledger: option.Ledger = PLACE,
     json: option.Json = False,
 ) -> None:
@@ -185,7 +186,7 @@ def query(
       discretion query --share 0.2 \\
           "SELECT region, AVG(age) FROM patients GROUP BY region"
     """
-    with _opened(ledger, analyst=analyst or option.user()) as db, working("Answering"):
+    with _opened(ledger, analyst=analyst or option.user(), answer_every=answer_every) as db, working("Answering"):
         release = db.sql(
             sql, share=share, mechanism=mechanism, assume=assume, expect=expect, with_interval=interval, partial=partial
         )
@@ -343,6 +344,23 @@ def join(
     _print(json, render.to_json({"entry": entry}), render.change_sheets(entry, found))
 
 
+@app.command()
+def resume(
+    register: Annotated[str, option.argument("REGISTER", "May be left out if there is one.")] = "",
+    ledger: option.Ledger = PLACE,
+    json: option.Json = False,
+) -> None:
+    """Allow questions again after one failed. Find out first why it did.
+
+    \b
+    Example:
+      discretion resume patients
+    """
+    with _opened(ledger) as db:
+        entry, found = db.resume(register), db.stops()
+    _print(json, render.to_json({"entry": entry}), render.resume_sheets(entry, found))
+
+
 @audits.command("ledger")
 def audit_the_ledger(
     head: Annotated[str, option.option("HEAD", "One printed earlier: an older copy put back will show.")] = "",
@@ -427,9 +445,9 @@ def reproduce(
 
 
 @contextmanager
-def _opened(ledger: str, *, create: bool = False, analyst: str = "") -> Iterator[Connection]:
+def _opened(ledger: str, *, create: bool = False, **how: Any) -> Iterator[Connection]:
     new = create and "://" not in ledger and not Path(ledger).exists()
-    with connect(ledger, create=create, analyst=analyst) as db:
+    with connect(ledger, create=create, **how) as db:
         if new:
             typer.echo(f"New ledger {ledger}.", err=True)
         for caution in db.cautions() if create else ():  # `register` and `protect`: the steward's commands

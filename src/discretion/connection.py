@@ -1,52 +1,85 @@
 """Connection: a ledger and an engine, for stewards who protect tables and analysts who ask about them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ParamSpec, Self, TypeVar, cast
 
 import pyarrow as pa
 
 from discretion import answer as flow
 from discretion.answer import Question
 from discretion.audit import LedgerAudit, audit_ledger
+from discretion.clock import Clock
 from discretion.declaration import declare
 from discretion.engines import Engine
 from discretion.enrolment import Enrolment
 from discretion.errors import EngineFailed, InvalidDeclaration, SourceChanged
-from discretion.ledger import Ledger, Receipt
+from discretion.ledger import Ledger, Receipt, Stop
+from discretion.likeness import Likeness
 from discretion.listing import Listing
 from discretion.mechanisms.belief import Assume
 from discretion.plan import Plan
 from discretion.release import Release
 from discretion.table import Lookup, Table
 
+P = ParamSpec("P")
+T = TypeVar("T")
+STOPS = pa.schema([(field.name, pa.string()) for field in fields(Stop)])
 ENGINES = {"duckdb": "DuckDB"}  # module -> its engine
 
 
 def connect(
-    ledger: str | Path, *, engine: str = "duckdb", analyst: str = "", create: bool = True, migrate: bool = False
+    ledger: str | Path,
+    *,
+    engine: str = "duckdb",
+    analyst: str = "",
+    create: bool = True,
+    migrate: bool = False,
+    answer_every: float = 0.0,
 ) -> "Connection":
     """Open the ledger at a path or PostgreSQL URL; a path that does not exist becomes a new ledger.
 
-    A ledger of an older version is refused unless `migrate` is true, which brings it up to date; make a copy first.
+    migrate       bring a ledger of an older version up to date, which is refused otherwise; make a copy first
+    answer_every  seconds between ticks: answers come, and entries are written, on a tick only; 0: at once
     """
     if engine not in ENGINES:
         raise InvalidDeclaration(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {engine!r}.")
     # An engine is loaded when it is chosen: discretion itself needs none of them to be installed.
     opened: Engine = getattr(import_module(f"discretion.engines.{engine}"), ENGINES[engine])()
-    return Connection(str(ledger), opened, analyst=analyst, create=create, migrate=migrate)
+    return Connection(str(ledger), opened, analyst=analyst, create=create, migrate=migrate, answer_every=answer_every)
+
+
+def _all_or_nothing(method: Callable[P, T]) -> Callable[P, T]:
+    """Leave nothing attached to the engine by a call that is refused."""
+
+    @wraps(method)
+    def tried(*arguments: P.args, **named: P.kwargs) -> T:
+        connection = cast(Connection, arguments[0])
+        with connection._engine.tentative():
+            return method(*arguments, **named)
+
+    return tried
 
 
 class Connection:
     """Protected tables, and the ledger that pays for every answer about them."""
 
     def __init__(
-        self, place: str, engine: Engine, *, analyst: str = "", create: bool = True, migrate: bool = False
+        self,
+        place: str,
+        engine: Engine,
+        *,
+        analyst: str = "",
+        create: bool = True,
+        migrate: bool = False,
+        answer_every: float = 0.0,
     ) -> None:
-        self._ledger = Ledger(place, create=create, migrate=migrate)
+        self._clock = Clock(answer_every)
+        self._ledger = Ledger(place, create=create, migrate=migrate, clock=self._clock)
         self._engine, self._analyst = engine, analyst
 
     def close(self) -> None:
@@ -63,6 +96,7 @@ class Connection:
 
     # Stewards -------------------------------------------------------------------------------------------------------
 
+    @_all_or_nothing
     def register(
         self, name: str, source: Any, *, person: str, epsilon: str, separate: bool = False, **choices: Any
     ) -> Listing:
@@ -87,6 +121,7 @@ class Connection:
         self._enrol(name, Enrolment(source=place, person=person, epsilon=epsilon, **choices), separate)
         return self.balance(name)
 
+    @_all_or_nothing
     def protect(
         self,
         name: str,
@@ -120,8 +155,8 @@ class Connection:
         known = [one.name for one in self._ledger.registers()]
         lookups = (declared.get("lookups") or {}).items()
         declared["lookups"] = {key: self._lookup(name, key, value) for key, value in lookups}
-        self._keep_apart(name, place, [lookup.source for lookup in declared["lookups"].values()])
         table = declare(name, place, columns, known, person=person, epsilon=epsilon, register=register, **declared)
+        self._keep_apart(table)
         if not register:
             choices = Enrolment(
                 source=place, person=person, epsilon=epsilon, levels=levels or {}, menu=tuple(menu), default=default
@@ -131,6 +166,7 @@ class Connection:
             self._ledger.declare(table)
         return table
 
+    @_all_or_nothing
     def refresh(self, name: str, source: Any = None) -> str:
         """Accept that the source of a register (or of a table that is its own) changed, or moved to `source`.
 
@@ -139,6 +175,7 @@ class Connection:
         """
         table = next((one for one in self._ledger.tables() if one.name == name), None)
         entry = ""
+        self._check_again(name, None if source is None else self._place(name, source))
         if table is None or table.register == name:  # first: what people cannot be enrolled from is not declared either
             known = Enrolment.from_json(self._ledger.register(name).source)
             entry = self._renew(name, known if source is None else known.at(self._place(name, source)))
@@ -165,6 +202,17 @@ class Connection:
             )
         choices = Enrolment.from_json(self._ledger.register(name).source)
         return self._ledger.join(name, person, choices.worth_of(epsilon))
+
+    def resume(self, register: str = "") -> str:
+        """Allow questions about a register again, once it is known why one failed; see `history`.
+
+        The form of the question that failed stays refused. Returns the ledger's entry.
+        """
+        return self._ledger.resume(self._one_register(register))
+
+    def stops(self) -> Listing:
+        """Every failure that stopped a register: what failed, when, and whether it was resumed."""
+        return Listing(pa.Table.from_pylist([asdict(one) for one in self._ledger.stops()], schema=STOPS))
 
     def audit(self, *, head: str = "", witnesses: Sequence[str] = ()) -> LedgerAudit:
         """Add every balance up again from the entries and check their seals.
@@ -213,6 +261,7 @@ class Connection:
             ),
             engine=self._engine,
             ledger=self._ledger,
+            clock=self._clock,
         )
 
     def explain(self, sql: str, **how: Any) -> Plan:
@@ -280,6 +329,8 @@ class Connection:
             self._renew(name, enrolled.at(choices.source))  # the same people, maybe elsewhere
             return
         choices, people, fingerprint = self._read(choices)
+        others = {one.name: Enrolment.from_json(one.source) for one in self._ledger.registers() if one.name != name}
+        Likeness(self._engine).warn_of_the_same_people(name, choices, others)
         self._ledger.enroll(
             name,
             people,
@@ -311,17 +362,27 @@ class Connection:
             raise InvalidDeclaration(f"Lookup {name!r} has no column {key!r}; it has {', '.join(map(repr, columns))}.")
         return Lookup(source=place, key=key, columns=dict(columns))
 
-    def _keep_apart(self, name: str, place: str, lookups: Sequence[str]) -> None:
+    def _keep_apart(self, table: Table) -> None:
         """Refuse rows of people as a lookup: joined ON 17 = id, one person's row would meet everybody's."""
-        others = [one for one in self._ledger.tables() if one.name != name]
-        registers = [Enrolment.from_json(one.source).source for one in self._ledger.registers()]
-        public = {*lookups, *(lookup.source for one in others for lookup in one.lookups.values())}
-        people = {place, *registers, *(one.source for one in others)}
-        if both := sorted({*map(_one_spelling, public)} & {*map(_one_spelling, people)}):
-            raise InvalidDeclaration(
-                f"{both[0]!r} holds rows of people, so it cannot be a lookup: whatever it says about somebody could be "
-                "asked without a charge. Join it before protecting, or give a table without people."
-            )
+        others = [one for one in self._ledger.tables() if one.name != table.name]
+        registers = {one.name: Enrolment.from_json(one.source) for one in self._ledger.registers()}
+        same = Likeness(self._engine)
+        public = [lookup.source for one in (table, *others) for lookup in one.lookups.values()]
+        people = [*(one.source for one in (table, *others)), *(one.source for one in registers.values())]
+        same.refuse_people(public, people)
+        known = registers.get(table.register)
+        if table.protects == "presence" and known is not None:
+            same.refuse_own_register(table, known)
+        owners = known or Enrolment(source=table.source, person=table.person, epsilon=table.epsilon)
+        for name, lookup in table.lookups.items():
+            same.refuse_identifiers(name, lookup, owners)
+
+    def _check_again(self, name: str, moved: str | None) -> None:
+        """Check the lookups of a table, or of all tables of a register, before what they hold now is accepted."""
+        for table in self._ledger.tables():
+            if name in (table.name, table.register):
+                here = moved is not None and table.name == name
+                self._keep_apart(replace(table, source=moved) if here and moved is not None else table)
 
     def _redeclare(self, table: Table, source: Any) -> None:
         place = table.source if source is None else self._place(table.name, source)
@@ -334,9 +395,3 @@ class Connection:
         if not names:
             raise InvalidDeclaration("Nobody is enrolled yet: begin with `register` or `protect`.")
         raise InvalidDeclaration(f"Say which `register` is meant: the ledger holds {', '.join(map(repr, names))}.")
-
-
-def _one_spelling(place: str) -> str:
-    """A DuckDB file's tables have several names: t, T and main.t are one."""
-    file, mark, table = place.rpartition("#")
-    return f"{file}{mark}{table.lower().removeprefix('main.')}" if mark else place

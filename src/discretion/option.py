@@ -159,6 +159,13 @@ Analyst = Annotated[
     str, option("NAME", "Who asks; written into the ledger. Else the user's name.", envvar="DISCRETION_ANALYST")
 ]
 
+AnswerEvery = Annotated[
+    float,
+    option(
+        "SECONDS", "Answer, and write entries, on a tick only: hides times.", number, envvar="DISCRETION_ANSWER_EVERY"
+    ),
+]
+
 Source = Annotated[str, argument("SOURCE", "A Parquet or CSV file, or a table in a DuckDB file: shop.duckdb#sales.")]
 Level = Annotated[list[Any], option("NAME=EPSILON", "A name for a preference. Repeatable.", level)]
 Menu = Annotated[Any, option("E,E,...", "Round every preference down to one of these.", menu)]

@@ -139,7 +139,6 @@ def test_under_presence_nothing_public_depends_on_who_is_there(rows):
         ({"classes": None}, "declared"),
         ({"classes": ("no",)}, "two classes"),
         ({"classes": ("no", "no")}, "two classes"),
-        ({"classes": ("no", "maybe")}, "one of the two classes"),
         ({"classes": ("no", "yes", "maybe")}, "two classes"),
         ({"regularization": 0}, "regularization"),
         ({"options": {"threshold": 1.0}}, "options="),
@@ -153,12 +152,6 @@ def test_bad_declarations_are_refused(rows, options, message):
     X, y, epsilon = rows
     with pytest.raises(InvalidDeclaration, match=message):
         model(**options).fit(X, y, epsilon=epsilon)
-
-
-def test_a_missing_label_is_no_class(rows):
-    X, y, epsilon = rows
-    with pytest.raises(InvalidDeclaration, match="one of the two classes"):
-        model().fit(X, np.where(y == "yes", "yes", None), epsilon=epsilon)
 
 
 def test_observed_classes_must_be_two(rows):

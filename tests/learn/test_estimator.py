@@ -31,7 +31,11 @@ ESTIMATORS = [
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
+_WHY = "A value that is not finite is somebody's data: an error would tell it, so the row counts as absent."
+ABSENT = dict.fromkeys(("check_supervised_y_no_nan", "check_estimators_nan_inf"), _WHY)
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda _: ABSENT)
 def test_the_estimators_behave_as_scikit_learn_expects(estimator, check):
     check(estimator)
 
@@ -125,6 +129,50 @@ def test_fewer_people_than_coefficients_are_refused(rows):
     X, _, epsilon = rows
     with pytest.raises(InvalidDeclaration, match="4 coefficients need at least as many people"):
         model().fit(X[:3], [0, 1, 0], epsilon=epsilon[:3])
+
+
+UNUSABLE = {"nan": np.nan, "infinite": np.inf, "missing": None, "undeclared": 7}
+
+
+def model_of(kind, **options):
+    if kind == "regression":
+        return LinearRegression(bounds=(-1, 1), target_bounds=(0, 1), random_state=0, **options)
+    return model(**options)
+
+
+@pytest.mark.parametrize("protects", ["value", "presence"])
+@pytest.mark.parametrize(
+    ("kind", "where"),
+    [
+        (kind, where)
+        for kind in ("regression", "weighted", "output")
+        for where in (*UNUSABLE, "feature")
+        if (kind, where) != ("regression", "undeclared")  # a number beyond the bounds is clamped
+    ],
+)
+def test_a_row_that_cannot_be_used_counts_as_absent(rows, where, kind, protects):
+    """The same fit, to the last digit, as without that row's moments: a person with it is like one without a row."""
+    X, y, epsilon = rows
+    apart = {"register": epsilon} if protects == "presence" else {}
+    options = {"protects": protects} | ({"method": "output", "mechanism": "minimum"} if kind == "output" else {})
+    strange_X, strange_y = X.copy(), y.astype(object)
+    if where == "feature":
+        strange_X[5, 1] = np.nan
+    else:
+        strange_y[5] = UNUSABLE[where]
+    fitted = model_of(kind, **options).fit(strange_X, strange_y, epsilon=epsilon, **apart)
+    other_X = strange_X.copy()
+    other_X[5] = [np.nan, 0.3, np.inf]
+    other = model_of(kind, **options).fit(other_X, y, epsilon=epsilon, **apart)
+    assert np.array_equal(other.coef_, fitted.coef_)
+    assert other.guarantee_ == fitted.guarantee_
+
+
+@pytest.mark.parametrize("kind", ["regression", "weighted"])
+def test_presence_without_any_row_is_fitted_all_the_same(rows, kind):
+    _, _, epsilon = rows
+    fitted = model_of(kind, protects="presence").fit(np.empty((0, 3)), [], epsilon=[], register=epsilon)
+    assert np.isfinite(fitted.coef_).all()
 
 
 def test_personalize_needs_no_scikit_learn():

@@ -1,6 +1,7 @@
 """Engines turn rows into statistics. This file has the protocol, and the description of rows every engine reads."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -48,6 +49,12 @@ class Engine(Protocol):
 
     def reader(self, source: str) -> int:
         """Return the version of the code that reads this kind of source; a new one answers every question anew."""
+
+    def identity(self, source: str) -> frozenset[str]:
+        """What a source is, however it is spelled: two sources that share a mark hold the same rows."""
+
+    def tentative(self) -> AbstractContextManager[None]:
+        """Forget what was attached inside the block if it fails."""
 
     def people(self, source: str, person: str, epsilon: str = "") -> pa.Table:
         """Everybody in a source once: person (text), rows, and epsilon (a number or a name) where it is asked for."""

@@ -19,6 +19,7 @@ from sqlglot import exp
 from discretion.engines import Rows
 from discretion.engines.column import Column
 from discretion.engines.companion import FILE, NUMBERED, PART, ROW_NUMBER, Companion, Owners
+from discretion.engines.identity import marks
 from discretion.engines.person import among_texts, person_text, preference
 from discretion.engines.rehearsal import made_up, shape
 from discretion.engines.source import (
@@ -114,6 +115,31 @@ class DuckDB:
     def reader(self, source: str) -> int:
         """Return the version of the code that reads this kind of source; the first one swapped columns of CSV files."""
         return 2 if not is_object(source) and is_csv(source) else 1
+
+    def identity(self, source: str) -> frozenset[str]:
+        """What a source is, however it is spelled: two sources that share a mark hold the same rows."""
+        whole = self.fingerprint(source)
+        if is_object(source):
+            return frozenset({whole})
+        digests = {stamp[0]: self._digests[stamp] for stamp in stamps(source)}
+        return marks(source, digests, self._views(source) if "#" in source else {})
+
+    def _views(self, source: str) -> dict[tuple[str, str], str]:
+        """The views of a DuckDB file, by schema and name in lower case."""
+        text = "SELECT schema_name, view_name, sql FROM duckdb_views() WHERE database_name = ? AND NOT internal"
+        with self._connected({GUESSED: source}, {}) as connection:
+            found = connection.execute(text, [f"in_{GUESSED}"]).fetchall()
+        return {(schema.lower(), name.lower()): sql for schema, name, sql in found}
+
+    @contextmanager
+    def tentative(self) -> Iterator[None]:
+        """Forget what was attached inside the block if it fails."""
+        before = dict(self._attached)
+        try:
+            yield
+        except BaseException:
+            self._attached = before
+            raise
 
     def people(self, source: str, person: str, epsilon: str = "") -> pa.Table:
         """Everybody in a source once: person (text), rows, and epsilon (a number or a name) where it is asked for."""

@@ -46,7 +46,6 @@ class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator):  # ty
     _uniform_methods = ("objective", "output")
 
     def _learn(self, X: Floats, y: Any, owners: People, features: Features, rng: Rng) -> None:
-        self.classes_ = self._classes(y)
         placed, _ = features.ball(X)
         signed = placed * np.where(y == self.classes_[1], 1.0, -1.0)[:, None]
         if self.method == "weighted":
@@ -92,14 +91,21 @@ class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator):  # ty
         if self.regularization is not None and not LEAST_RIDGE <= self.regularization < np.inf:
             raise InvalidDeclaration(f"regularization must be at least {LEAST_RIDGE:g}, got {self.regularization!r}.")
 
+    def _has_target(self, y: Any) -> Any:
+        """Return which rows have one of the two labels, which are set on the way."""
+        self.classes_ = self._classes(y)
+        known = set(self.classes_.tolist())
+        return np.array([label in known for label in y.tolist()], dtype=bool)
+
     def _classes(self, y: Any) -> NDArray[Any]:
-        """The two labels, negative first."""
+        """Return the two labels, negative first."""
         if self.classes is None:
             raise InvalidDeclaration(
                 "The two labels must be declared, classes=(negative, positive): which labels occur is private. If "
                 "everybody knows that both do, classes='observed' reads them off the data."
             )
         if self._observed:
+            y = np.array([label for label in y.tolist() if label is not None and label == label], dtype=y.dtype)
             check_classification_targets(y)
         classes = np.unique(y) if self._observed else np.asarray(self.classes)
         if classes.shape != (2,) or classes[0] == classes[1]:
@@ -107,10 +113,6 @@ class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator):  # ty
             raise InvalidDeclaration(
                 f"There must be exactly two classes, (negative, positive), got {got}. Only binary classification is "
                 "supported."
-            )
-        if not set(y.tolist()) <= set(classes.tolist()):
-            raise InvalidDeclaration(
-                f"Every label must be one of the two classes {self.classes!r}, got at least one that is not."
             )
         return classes
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_regressor
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from discretion import noise
 from discretion.errors import InvalidDeclaration, InvalidPreference, QueryRefused, Unsuitable
@@ -58,12 +58,35 @@ class PrivateFit(ABC):
         """Fit on rows whose owners accept to lose `epsilon`, one a row; `groups` names the owners.
 
         register: under protects="presence", the epsilon of everybody who could be in the data.
+
+        A row with a value that is missing, NaN or infinite, or with an undeclared label, counts as absent. An error
+        would tell that somebody has such a row.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=is_regressor(self))
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0)
+        y = self._target(y, len(X))
         self._check()
         owners = self._people(len(X), epsilon, groups, register)
-        self._learn(X, y, owners, self._features(owners, X.shape[1]), self._rng())
+        features = self._features(owners, X.shape[1])
+        present = np.isfinite(X).all(axis=1) & self._has_target(y)
+        self._learn(X[present], y[present], owners.owning(present), features, self._rng())
         return self
+
+    def _target(self, y: Any, rows: int) -> Any:
+        """Return the targets in one dimension, numbers for a regression; which of them are missing decides nothing."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        kind = np.float64 if is_regressor(self) else None
+        checked = check_array(
+            y, dtype=kind, ensure_2d=False, ensure_all_finite=False, ensure_min_samples=0, input_name="y"
+        )
+        targets = column_or_1d(checked, warn=True)
+        if len(targets) != rows:
+            raise ValueError(f"Found input variables with inconsistent numbers of samples: {[rows, len(targets)]}")
+        return targets
+
+    @abstractmethod
+    def _has_target(self, y: Any) -> Any:
+        """Return for each row whether its target can be learned from."""
 
     @abstractmethod
     def _learn(self, X: Floats, y: Any, owners: People, features: Features, rng: Rng) -> None:

@@ -61,6 +61,9 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
         why = f"the largest influence is ε = {most / MICRO:g}"
         self._publish(found, np.sqrt(np.maximum(variance, 0.0)), guarantee, self._name, rng, why)
 
+    def _has_target(self, y: Floats) -> Any:
+        return np.isfinite(y)
+
     def predict(self, X: Any) -> Floats:
         """The predicted targets; post-processing of the release, free of charge."""
         check_is_fitted(self)

@@ -1,10 +1,10 @@
 """People: whose rows these are, and what each of their owners may lose. No row's values are read here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from discretion import noise
 from discretion.errors import InvalidDeclaration, InvalidPreference
@@ -25,7 +25,7 @@ class People:
     protects: Protects
     cohort: Integers  # of each person present, by number
     person: Integers  # the owner of each row, by number
-    several: bool  # a person may own any number of rows; otherwise each owns exactly one
+    several: bool  # a person may own any number of rows; otherwise each owns at most one
     fits: int = 1  # how many releases share the allowance
 
     @property
@@ -57,6 +57,10 @@ class People:
             for level, spent in zip(self.specification.epsilons, micro_epsilon, strict=True)
         }
         return Guarantee(protects=self.protects, losses=losses, arithmetic=arithmetic, note=note)
+
+    def owning(self, rows: NDArray[np.bool_]) -> "People":
+        """Return the same people as owners of these rows only; what is public about them stays."""
+        return replace(self, person=self.person[rows])
 
     def kept(self, inclusion: tuple[int, ...], rng: Rng) -> Integers:
         """The rows of the people their coins keep; one coin a person, against the threshold of their cohort."""

@@ -10,6 +10,7 @@ from typing import Self
 import pyarrow as pa
 import sqlalchemy as sa
 
+from discretion.clock import Clock
 from discretion.guarantee import PICO, Guarantee, Model
 from discretion.ledger import moving, schema, spend
 from discretion.ledger.chain import entries, verify_tip
@@ -31,9 +32,9 @@ class Ledger:
     never refunded: a crash may waste budget, it may not leak.
     """
 
-    def __init__(self, place: str, *, create: bool = True, migrate: bool = False) -> None:
+    def __init__(self, place: str, *, create: bool = True, migrate: bool = False, clock: Clock | None = None) -> None:
         """Open the file or URL `place`; a path that does not exist, or an empty database, becomes a new ledger."""
-        self._store = Store(place, create=create, migrate=migrate)
+        self._store = Store(place, create=create, migrate=migrate, clock=clock)
         try:
             with self._store.reading() as db:
                 verify_tip(db)

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
 import sqlalchemy as sa
 
+from discretion.clock import Clock
 from discretion.errors import InvalidDeclaration, LedgerCorrupt
 from discretion.ledger import schema
 
@@ -32,8 +32,9 @@ class Entry:
 class Writing:
     """A write transaction: the connection and the end of the chain, which it alone may extend."""
 
-    def __init__(self, db: sa.Connection, *, seq: int, hash: str) -> None:
+    def __init__(self, db: sa.Connection, *, seq: int, hash: str, clock: Clock | None = None) -> None:
         self.db = db
+        self.clock = clock or Clock()
         self.seq = seq
         self.hash = hash
 
@@ -52,8 +53,7 @@ def append(
 ) -> Entry:
     """Add an entry at the end of the chain, in the caller's transaction."""
     seq = tx.seq + 1
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    body = canonical({**facts, "kind": kind, "previous": tx.hash, "seq": seq, "time": now})
+    body = canonical({**facts, "kind": kind, "previous": tx.hash, "seq": seq, "time": tx.clock.now()})
     entry = Entry(seq=seq, kind=kind, facts=json.loads(body), hash=digest(body))
     tx.db.execute(
         sa.insert(schema.entry).values(

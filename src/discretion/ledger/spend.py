@@ -119,6 +119,7 @@ def deliver(tx: Writing, id: str, answer: str) -> Entry:
         raise InvalidDeclaration(f"Entry {id!r} is not a charge, so no answer belongs to it.")
     if settled(tx.db, paid.seq):
         raise InvalidDeclaration(f"The answer that entry {id!r} paid for was delivered before; a charge pays once.")
+    refuse_stopped(tx.db, load(tx.db, paid.facts["register"]))  # or every question under way would tell if it fails
     try:
         content = json.loads(answer)
     except ValueError:

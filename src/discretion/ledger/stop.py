@@ -28,6 +28,8 @@ def stop(tx: Writing, name: str, *, charge: str, shape: str) -> Entry:
     paid = find(tx.db, charge) if charge else None
     if paid is not None and paid.kind != "charge":
         raise InvalidDeclaration(f"Entry {charge!r} is not a charge, so no question failed after it.")
+    if charge and (stopped := _open(tx.db, register)) is not None:
+        return next(entries(tx.db, wanted=[stopped]))  # one failure is told, not which others failed meanwhile
     settles = paid.seq if paid is not None and not settled(tx.db, paid.seq) else None  # no answer will come
     facts = {"register": name, "charge": charge, "shape": shape, "settles": settles}
     entry = append(tx, "stop", facts, settles=settles)
@@ -39,7 +41,7 @@ def stop(tx: Writing, name: str, *, charge: str, shape: str) -> Entry:
 def resume(tx: Writing, name: str) -> Entry:
     """Allow questions again; statement shapes that failed stay refused."""
     register = load(tx.db, name)
-    if not _is_stopped(tx.db, register):
+    if _open(tx.db, register) is None:
         raise InvalidDeclaration(f"Register {name!r} is not stopped, so it cannot be resumed.")
     entry = append(tx, "resume", {"register": name})
     table = schema.stop.c
@@ -70,7 +72,7 @@ def stops(db: sa.Connection) -> tuple[Stop, ...]:
 
 def refuse_stopped(db: sa.Connection, register: Register) -> None:
     """Refuse every question about a stopped register, always in the same words."""
-    if _is_stopped(db, register):
+    if _open(db, register) is not None:
         raise TableStopped(TableStopped.sentence)
 
 
@@ -82,7 +84,9 @@ def refuse_failed(db: sa.Connection, register: Register, shape: str) -> None:
         raise QueryRefused("A question of this form failed before, so it is refused. Ask in another way.")
 
 
-def _is_stopped(db: sa.Connection, register: Register) -> bool:
+def _open(db: sa.Connection, register: Register) -> int | None:
+    """Return the entry that stopped a register, None if it is not stopped."""
     table = schema.stop.c
-    open_stop = sa.select(table.seq).where(table.register == register.id, table.resumed.is_(None)).limit(1)
-    return db.scalar(open_stop) is not None
+    open_stop = sa.select(table.seq).where(table.register == register.id, table.resumed.is_(None))
+    found = db.scalar(open_stop.order_by(table.seq).limit(1))
+    return None if found is None else int(found)

@@ -17,6 +17,7 @@ from uuid import uuid4
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
+from discretion.clock import Clock
 from discretion.errors import InvalidDeclaration, LedgerFailed
 from discretion.ledger import head, postgresql, schema, sqlite
 from discretion.ledger.chain import GENESIS, Writing, append
@@ -39,8 +40,16 @@ class Store:
     """An opened ledger database. Safe to share between threads; a forked process gets connections of its own."""
 
     def __init__(
-        self, place: str, *, create: bool, migrate: bool, read_only: bool = False, remembers: bool = True
+        self,
+        place: str,
+        *,
+        create: bool,
+        migrate: bool,
+        read_only: bool = False,
+        remembers: bool = True,
+        clock: Clock | None = None,
     ) -> None:
+        self._clock = clock or Clock()
         if "://" in place.removeprefix("sqlite:///"):
             self._engine, self.name = postgresql.opened(place)
             self.place = place
@@ -86,7 +95,7 @@ class Store:
                 postgresql.prepare_to_write(db)
             end = db.execute(sa.select(schema.ledger).with_for_update()).one()
             self._verify(db, known)
-            tx = self._held.writing = Writing(db, seq=end.seq, hash=end.hash)
+            tx = self._held.writing = Writing(db, seq=end.seq, hash=end.hash, clock=self._clock)
             try:
                 yield tx
             finally:

@@ -125,6 +125,13 @@ def change_sheets(entry: str, receipt: Receipt) -> list[Sheet]:
     return [Sheet(title=f"Entry {entry}: from now on ε = {allowed} at most; {spent} is spent, {left} is left.")]
 
 
+def resume_sheets(entry: str, stops: Listing) -> list[Sheet]:
+    """Return what the steward is told who resumed a register: which questions had failed."""
+    ended = tuple((when(one["time"]), one["charge"], one["shape"]) for one in stops if one["resumed"] == entry)
+    title = f"Entry {entry}: questions are allowed again. These failed; their form stays refused."
+    return [Sheet(title=title, columns=("time", "charge", "form of the question"), rows=ended)]
+
+
 def audit_sheets(audit: LedgerAudit) -> list[Sheet]:
     """What the audit found."""
     verdict = "every promise on record was kept" if audit.passed else f"{len(audit.findings)} finding(s)"
