@@ -1,16 +1,19 @@
 """Likeness: refuse lookups and registers that are the same rows, or the same people, as something protected."""
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from discretion.concern import Concern
 from discretion.engines import Engine
 from discretion.enrolment import Enrolment
 from discretion.errors import EngineFailed, InvalidDeclaration
-from discretion.table import Lookup, Table
+from discretion.source import Source
+from discretion.table import COPY, Lookup, Table
+
+Held = Table | Lookup | Enrolment  # what has a source, and may have an origin
 
 FEWEST_NUMBERS = 100  # whole numbers in common: a list of codes and a register both begin at 1
 _NEVER_PEOPLE = ("BOOLEAN", "DATE", "TIME", "INTERVAL", "BLOB")  # types that name nobody
@@ -22,19 +25,20 @@ class Likeness:
 
     engine: Engine
 
-    def refuse_people(self, public: Iterable[str], people: Iterable[str]) -> None:
+    def refuse_people(self, public: Iterable[Lookup], people: Iterable[Held]) -> None:
         """Refuse a lookup that holds rows of a protected table or of a register, in any spelling."""
         protected = frozenset().union(*map(self._marks, people))
-        for source in public:
-            if self._marks(source) & protected:
+        for lookup in public:
+            if self._marks(lookup) & protected:
                 raise InvalidDeclaration(
-                    f"{source!r} holds rows of people, so it cannot be a lookup: everything it says about somebody "
-                    "could be asked without a charge. Join it before protecting, or give a table without people."
+                    f"{_shown(lookup)!r} holds rows of people, so it cannot be a lookup: everything it says about "
+                    "somebody could be asked without a charge. Join it before protecting, or give a table without "
+                    "people."
                 )
 
     def refuse_own_register(self, table: Table, register: Enrolment) -> None:
         """Refuse a table that protects presence and is its own register: who is in it would be public."""
-        if self._marks(table.source) & self._marks(register.source):
+        if self._marks(table) & self._marks(register):
             raise InvalidDeclaration(
                 f"Table {table.name!r} is the source of its own register {table.register!r}, so everybody in the "
                 "register is in the table: their presence is no secret. Give `epsilon` instead of `register` to "
@@ -56,16 +60,19 @@ class Likeness:
                     "protecting, or leave that column out."
                 )
 
-    def warn_of_the_same_people(self, name: str, choices: Enrolment, others: Mapping[str, Enrolment]) -> None:
-        """Warn the steward of a register that another one holds under another column: it doubles allowances."""
-        mine = self._marks(choices.source)
-        for other, known in others.items():
-            if known.person != choices.person and mine & self._marks(known.source):
-                warnings.warn(
-                    f"Register {name!r} ({choices.person}) and register {other!r} ({known.person}) come from the same "
-                    "source. If they are the same people, each has two allowances: use one register for both.",
-                    stacklevel=5,
-                )
+    def same_people(self, name: str, choices: Enrolment, others: Mapping[str, Enrolment]) -> tuple[Concern, ...]:
+        """Return what to tell the steward of a register that another one holds under another column."""
+        mine = self._marks(choices)
+        return tuple(
+            Concern(
+                kind="same_people",
+                column=choices.person,
+                text=f"Register {name!r} ({choices.person}) and register {other!r} ({known.person}) come from the same "
+                "source. If they are the same people, each has two allowances: use one register for both.",
+            )
+            for other, known in others.items()
+            if known.person != choices.person and mine & self._marks(known)
+        )
 
     def _names(self, source: str, column: str, people: pa.Array) -> bool:
         values = self.engine.people(source, column)["person"].combine_chunks()
@@ -76,9 +83,21 @@ class Likeness:
         whole = bool(pc.all(pc.match_substring_regex(values, r"^-?\d{1,18}$")).as_py())
         return not whole or (common >= FEWEST_NUMBERS and 2 * common >= len(values))
 
-    def _marks(self, source: str) -> frozenset[str]:
-        """Return the marks of a source; one that is gone now has none."""
+    def _marks(self, held: Held) -> frozenset[str]:
+        """Return the marks of rows, and of what they were copied from; a source that is gone now has its name."""
+        places = [held.source]
+        if held.source.endswith(COPY) and held.origin:
+            origin = Source.from_json(held.origin)
+            places += [f"{place}#{origin.table}" if origin.table else place for place in origin.places]
+        return frozenset().union(*map(self._marks_of, places))
+
+    def _marks_of(self, place: str) -> frozenset[str]:
         try:
-            return self.engine.identity(source)
+            return self.engine.identity(place)
         except EngineFailed:
-            return frozenset({source})
+            return frozenset({place.lower()})
+
+
+def _shown(lookup: Lookup) -> str:
+    """Return what the steward gave as a lookup."""
+    return str(Source.from_json(lookup.origin)) if lookup.origin else lookup.source

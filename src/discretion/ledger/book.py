@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from time import sleep
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 import sqlalchemy as sa
@@ -15,6 +15,7 @@ from discretion.guarantee import PICO, Guarantee, Model
 from discretion.ledger import moving, schema, spend
 from discretion.ledger.chain import entries, verify_tip
 from discretion.ledger.history import history
+from discretion.ledger.notice import declared_charges
 from discretion.ledger.offer import Cohort, Offer
 from discretion.ledger.people import person_text
 from discretion.ledger.receipt import Receipt, receipt
@@ -258,6 +259,11 @@ class Ledger:
         """Every entry, in order."""
         with self._store.reading() as db:
             return history(entries(db))
+
+    def declared_charges(self) -> list[dict[str, Any]]:
+        """Return every charge with the declaration of its table at that time."""
+        with self._store.reading() as db:
+            return list(declared_charges(entries(db)))
 
     def head(self) -> str:
         """The end of the chain. Keep it elsewhere: the audit then notices that an old copy was put back."""

@@ -280,9 +280,15 @@ def merged(results: Sequence[Scalar]) -> Scalar:
 
 
 def alike(node: exp.Expr, parts: Sequence[Scalar]) -> list[Scalar]:
-    """Operands of one type, without NaN: a text constant is read as a date among dates; other mixtures are refused."""
+    """Operands of one type, without NaN; mixtures are refused, but for two.
+
+    A text constant is read as a date among dates. A person's text is read as a number among numbers: people in a text
+    file are always texts, also where all of them are numbers.
+    """
     if any(part.kind in TIMES for part in parts):
         parts = [_moment(part) if part.kind == "text" and part.literal else part for part in parts]
+    if any(part.kind == "number" for part in parts):
+        parts = [_as_number(part) if part.number is not None else part for part in parts]
     kinds = {part.kind for part in parts} - {"null"}
     if kinds != set(TIMES) and (len(kinds) > 1 or "other" in kinds):
         mixed(node, kinds)
@@ -294,6 +300,12 @@ def alike(node: exp.Expr, parts: Sequence[Scalar]) -> list[Scalar]:
     else:
         shared = "TIMESTAMP" if kinds == set(TIMES) else typed[0].type
     return [part.tame.to(shared) for part in parts]
+
+
+def _as_number(person: Scalar) -> Scalar:
+    """Return the whole number that a person's text is; NULL where it is not one."""
+    known: dict[str, Any] = {"type": BIGINT, "reach": types.REACH[BIGINT], "whole": True, "longest": 0}
+    return replace(person, total=person.number or person.total, number=None, required=False, values=None, **known)
 
 
 def built(
