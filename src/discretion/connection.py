@@ -235,7 +235,7 @@ class Connection:
             return self._engine.attach(name, source)
         file, sign, table = str(source).rpartition("#") if "#" in str(source) else (str(source), "", "")
         path = Path(file).resolve()
-        if str(path) == self._ledger.place:  # reading it would also cancel the ledger's own locks
+        if _is_same_file(path, Path(self._ledger.place)):  # reading it would also cancel the ledger's own locks
             raise InvalidDeclaration(f"{str(source)!r} is the ledger itself, so it cannot be a source.")
         return f"{path}{sign}{table}"
 
@@ -312,6 +312,13 @@ class Connection:
         if not names:
             raise InvalidDeclaration("Nobody is enrolled yet: begin with `register` or `protect`.")
         raise InvalidDeclaration(f"Say which `register` is meant: the ledger holds {', '.join(map(repr, names))}.")
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):  # one of them does not exist, or is not a path
+        return False
 
 
 def _one_spelling(place: str) -> str:
