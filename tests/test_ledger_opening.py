@@ -120,7 +120,8 @@ def test_nothing_but_sqlite_opens_the_ledger(tmp_path, monkeypatch):
 def test_the_ledger_itself_is_not_a_source(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with connect("ledger.discretion") as db:
-        for source in ("ledger.discretion", tmp_path / "ledger.discretion", "ledger.discretion#discretion_person"):
+        os.link("ledger.discretion", "other name")
+        for source in ("ledger.discretion", tmp_path / "other name", "ledger.discretion#discretion_person"):
             with pytest.raises(InvalidDeclaration, match="the ledger itself"):
                 db.protect("people", source, person="person", epsilon="micro_epsilon")
 

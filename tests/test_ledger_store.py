@@ -10,10 +10,14 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from typer.testing import CliRunner
 
 from discretion.audit import audit_ledger
+from discretion.cli import app
+from discretion.connection import connect
 from discretion.errors import LedgerCorrupt, LedgerFailed
 from discretion.ledger import Ledger, schema
+from discretion.ledger.restore import restore
 from ledgers import ask, clinic, people, spent
 
 postgres = pytest.mark.xdist_group("postgres")
@@ -242,6 +246,28 @@ def test_an_older_ledger_is_migrated_when_asked_and_only_then(old):
     with Ledger(old) as ledger:
         assert (0.05, 0.1) == (before, spent(ledger, "cleo"))
     assert audit_ledger(old).passed
+
+
+def test_a_ledger_is_migrated_by_connect_and_by_the_command_line(tmp_path):
+    for name in ("one", "two", "copy"):
+        shutil.copy(OLD / "ledger-1.sqlite", tmp_path / name)
+    with connect(tmp_path / "one", migrate=True) as db:
+        assert "migrate" == db._ledger.history()["kind"].to_pylist()[-1]
+    refused = CliRunner().invoke(app, ["balance", "--ledger", str(tmp_path / "two")])
+    assert (4, True) == (refused.exit_code, "audit ledger --migrate" in refused.output.replace("\n", " "))
+    assert 0 == CliRunner().invoke(app, ["audit", "ledger", "--migrate", "--ledger", str(tmp_path / "two")]).exit_code
+    assert 0 == CliRunner().invoke(app, ["balance", "--ledger", str(tmp_path / "two")]).exit_code
+    restore(str(tmp_path / "three"), copy=str(tmp_path / "copy"))
+    assert (tmp_path / "copy").read_bytes() == (OLD / "ledger-1.sqlite").read_bytes()
+    assert audit_ledger(str(tmp_path / "three")).passed
+
+
+def test_a_newer_version_is_refused_before_its_tables_are_looked_at(place):
+    with clinic(place) as ledger, ledger._store.writing() as tx:
+        tx.db.exec_driver_sql("UPDATE discretion_ledger SET version = 99")
+        tx.db.exec_driver_sql("DROP TABLE discretion_stop")
+    with pytest.raises(LedgerFailed, match="version 99"):
+        Ledger(place)
 
 
 def test_a_migration_that_fails_changes_nothing(old, monkeypatch):

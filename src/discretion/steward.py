@@ -90,10 +90,10 @@ class Steward:
     def _refuse_ledger(self, given: Any) -> None:
         """Refuse the ledger's own file: reading it would also cancel the ledger's locks."""
         several = [] if not is_place(given) else [given] if isinstance(given, str | Path) else list(given)
-        for place in several:
-            file = str(place).rpartition("#")[0] if "#" in str(place) else str(place)
-            if self.ledger in (str(Path(file).expanduser().resolve()), str(Path(place).expanduser().resolve())):
-                raise InvalidDeclaration(f"{str(place)!r} is the ledger itself, so it cannot be a source.")
+        for place in map(str, several):
+            for file in (place, place.rpartition("#")[0]):
+                if file and _is_same_file(Path(file).expanduser(), Path(self.ledger)):
+                    raise InvalidDeclaration(f"{place!r} is the ledger itself, so it cannot be a source.")
 
     def _copied(self, name: str, source: Source, person: str, known: Mapping[str, str]) -> Admitted:
         label = f"{self.prefix}.{name}"
@@ -161,6 +161,13 @@ class Earlier:
 def reading_options(declared: dict[str, Any]) -> dict[str, Any]:
     """Take the options that say how a source is read out of all that was given."""
     return {name: declared.pop(name) for name in OPTIONS if name in declared}
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):  # one of them does not exist, or is not a path
+        return False
 
 
 def _with_table(place: Any, old: Source) -> Any:

@@ -43,7 +43,7 @@ def restore(place: str, *, copy: str = "", head: str = "", witnesses: Sequence[s
     last += [entry_number(id) for id in witnesses]
     if copy:
         _put(copy, place)
-    store = Store(place, create=False, migrate=False, remembers=False)
+    store = Store(place, create=False, migrate=bool(copy), remembers=False)  # the copy itself stays as it is
     try:
         with store.writing() as tx:
             verify_tip(tx.db)
