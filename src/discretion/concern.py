@@ -47,10 +47,10 @@ def _told(table: Table, counted: Mapping[tuple[str, str], int]) -> Iterator[Conc
                 else f"People with more than {k:,} rows (rows_per_person): {count:,}. Their other rows do not count."
             ),
             "no_preference": f"People without a preference: {count:,}. They get the default or the strictest level.",
-            "not_in_register": f"People who are not in register {table.register!r}: {count:,}. Their rows do not count.",
+            "not_in_register": f"People not in register {table.register!r}: {count:,}. Their rows do not count.",
             "no_person": f"Rows without a person: {count:,}. They do not count.",
             "outside_bounds": f"Rows with a value of {about!r} outside its bounds: {count:,}. It is clamped to them.",
             "key_without_rows": f"No row has the declared key {about}.",
-            "rows_without_key": f"Rows with a value of {about!r} that is no declared key: {count:,}. No group has them.",
+            "rows_without_key": f"Rows with a value of {about!r} that is no key: {count:,}. No group has them.",
         }[kind]
         yield Concern(kind=kind, text=text, column=about, count=count)
