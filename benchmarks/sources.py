@@ -60,7 +60,8 @@ def main() -> None:
             whole = best(lambda: ledger.protect("visits", f"{url}#visits", person="id", epsilon="epsilon"), times=1)
         print(f"protect with {ROWS:,} people enrolled: {whole:.2f} s")
         server.cleanup()
-        sys.exit(admitting > 1.5 * reading)
+        if admitting > 1.5 * reading:
+            sys.exit("Admission takes more than 1.5 times a plain read.")
 
 
 if __name__ == "__main__":

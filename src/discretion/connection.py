@@ -15,7 +15,7 @@ from discretion import answer as flow
 from discretion.answer import Question
 from discretion.audit import LedgerAudit, audit_ledger
 from discretion.clock import Clock
-from discretion.concern import Concern, concerns, hints
+from discretion.concern import Concern, concerns, hints, told
 from discretion.declaration import declare, refuse_unfit
 from discretion.engines import Engine
 from discretion.enrolment import Enrolment
@@ -28,7 +28,7 @@ from discretion.notice import notices
 from discretion.plan import Plan
 from discretion.release import Release
 from discretion.source import OPTIONS
-from discretion.steward import Admitted, Earlier, Steward, reading_options
+from discretion.steward import Admitted, Earlier, Steward, copies_of, looked_up, reading_options
 from discretion.table import Lookup, Table
 
 P = ParamSpec("P")
@@ -90,7 +90,7 @@ class Connection:
         self._clock = Clock(answer_every)
         self._ledger = Ledger(place, create=create, migrate=migrate, clock=self._clock)
         self._engine, self._analyst = engine, analyst
-        self._steward = Steward(engine=engine, ledger=self._ledger.place, **_copies(place, copies))
+        self._steward = Steward(engine=engine, ledger=self._ledger.place, **copies_of(place, copies))
         self._warnings: tuple[Concern, ...] = ()
 
     def close(self) -> None:
@@ -225,11 +225,7 @@ class Connection:
 
     def warnings(self) -> Listing:
         """Return what seemed wrong with the rows that this connection admitted last: for the steward's eyes only."""
-        told = [
-            {"warning": one.kind, "column": one.column, "people": one.count, "text": one.text} for one in self._warnings
-        ]
-        schema = [("warning", pa.string()), ("column", pa.string()), ("people", pa.int64()), ("text", pa.string())]
-        return Listing(pa.Table.from_pylist(told, schema=pa.schema(schema)))
+        return Listing(told(self._warnings))
 
     def notices(self) -> Listing:
         """Return the entries whose answers were computed wrongly by an earlier version, and why."""
@@ -420,7 +416,7 @@ class Connection:
             raise InvalidDeclaration(
                 f"Lookup {name!r} has no column {key!r}; it has {', '.join(map(repr, found.columns))}."
             )
-        return _looked_up(key, found)
+        return looked_up(key, found)
 
     def _keep_apart(self, table: Table, enrolled: Enrolment | None = None) -> None:
         """Refuse rows of people as a lookup: joined ON 17 = id, one person's row would meet everybody's."""
@@ -466,7 +462,7 @@ class Connection:
             return lookup  # an object is in the state it was given in
         found = self._steward.again(name, earlier, None, {})
         places.append(found.place)
-        return _looked_up(lookup.key, found)
+        return looked_up(lookup.key, found)
 
     def _surveyed(self, table: Table) -> tuple[Concern, ...]:
         register = Enrolment.from_json(self._ledger.register(table.register).source)
@@ -479,17 +475,3 @@ class Connection:
         if not names:
             raise InvalidDeclaration("Nobody is enrolled yet: begin with `register` or `protect`.")
         raise InvalidDeclaration(f"Say which `register` is meant: the ledger holds {', '.join(map(repr, names))}.")
-
-
-def _copies(place: str, folder: str | Path | None) -> dict[str, Any]:
-    """Return where copies are kept, and what their names begin with: the ledger's folder and name."""
-    path = Path(place.removeprefix("sqlite:///"))
-    if "://" in str(place.removeprefix("sqlite:///")):
-        return {"folder": None if folder is None else Path(folder).expanduser().resolve(), "prefix": "ledger"}
-    kept = path.resolve().parent if folder is None else Path(folder).expanduser().resolve()
-    return {"folder": kept, "prefix": path.name}
-
-
-def _looked_up(key: str, found: Admitted) -> Lookup:
-    state: dict[str, Any] = {"source": found.place, "origin": found.origin, "admitted": found.fingerprint}
-    return Lookup(key=key, columns=dict(found.columns), **state)

@@ -90,6 +90,16 @@ def test_the_name_of_a_folder_is_part_of_the_state(tmp_path: Path) -> None:
             count(db, "year = 2024")
 
 
+def test_a_folder_that_must_be_copied_keeps_its_columns(tmp_path: Path) -> None:
+    (tmp_path / "t" / "day=2024-01-01").mkdir(parents=True)
+    rows = pa.table({"id": ["a", "b"], "epsilon": [CERTAIN] * 2, "x": [1.0, float("nan")]})
+    pa.parquet.write_table(rows, tmp_path / "t" / "day=2024-01-01" / "part.parquet")
+    with protected(tmp_path, tmp_path / "t") as db:
+        assert "DATE" == db.tables()[0].columns["day"]
+        assert 1 == count(db, "day = DATE '2024-01-01' AND x = 1")
+    assert list(tmp_path.glob("*.copy.parquet"))
+
+
 def test_a_refresh_replaces_the_copy(tmp_path: Path) -> None:
     path = text(tmp_path / "t.csv", ["a", "b"])
     with protected(tmp_path, path) as db:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import adbc_driver_postgresql.dbapi
 import duckdb
 import pandas as pd
 import polars as pl
@@ -18,6 +19,7 @@ import pytest
 import sqlalchemy as sa
 
 import discretion as dn
+from discretion.engines.database import ONE_MOMENT
 from discretion.errors import EngineFailed, InvalidDeclaration
 
 PEOPLE = 60
@@ -185,6 +187,17 @@ def test_postgresql_gives_the_plain_answers(tmp_path: Path, postgres_server: sa.
             server.execute('DELETE FROM "Shop".v WHERE adult')
         db.refresh("t")
         assert 1 == len(list(tmp_path.glob("*.copy.parquet")))
+
+
+@pytest.mark.xdist_group("postgres")
+def test_postgresql_is_read_as_it_is_at_one_moment(postgres_server: sa.URL) -> None:
+    """ADBC opens a transaction by itself: else the statement would have no effect but a warning."""
+    url = postgres_server.set(drivername="postgresql").render_as_string(hide_password=False)
+    with adbc_driver_postgresql.dbapi.connect(url) as db, db.cursor() as cursor:
+        cursor.execute(ONE_MOMENT)
+        for setting, value in {"isolation": "repeatable read", "read_only": "on"}.items():
+            cursor.execute(f"SELECT current_setting('transaction_{setting}')")
+            assert (value,) == cursor.fetchone()
 
 
 @pytest.mark.xdist_group("postgres")

@@ -188,10 +188,11 @@ def _staged(
         connection.register(STAGED, _in_utc(_arrow_rows(_files(source))))
     elif source.kind == "duckdb":
         connection.execute(f"CREATE VIEW {STAGED} AS SELECT * FROM {table_in(f'#{source.table}', 'given')}")
+    elif place.endswith("/"):
+        connection.execute(f"CREATE VIEW {STAGED} AS {_rows(place)}")
     else:  # Arrow reads times that DuckDB cannot, and keeps their unit
         files = [path for path, *_ in stamps(place or source.places[0])]
-        hive = "hive" if place.endswith("/") else None
-        connection.register(STAGED, _in_utc(pyarrow.dataset.dataset(files, format="parquet", partitioning=hive)))
+        connection.register(STAGED, _in_utc(pyarrow.dataset.dataset(files, format="parquet")))
     found = _described(connection, f"SELECT * FROM {STAGED}")
     if unknown := sorted(set(types) - set(found)):
         raise InvalidDeclaration(f"`types` names {unknown[0]!r}, but {str(source)!r} has no such column.")
