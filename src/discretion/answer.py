@@ -1,16 +1,17 @@
 """One question, start to end: parse → choose → charge → compute → release."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 
 import pyarrow as pa
 from sqlglot import exp
 
 from discretion.engines import Cohorts, Engine, Rows
+from discretion.engines.source import is_object
 from discretion.enrolment import Enrolment
-from discretion.errors import PlanOutdated, SourceChanged
+from discretion.errors import EngineFailed, PlanOutdated, SourceChanged
 from discretion.flank import flanked, interval_errors, weights
 from discretion.ledger import Ledger, Offer
 from discretion.mechanisms import answer as draw
@@ -20,9 +21,10 @@ from discretion.plan import Plan, choose
 from discretion.query import Asked, Query, parse
 from discretion.release import Error, Release
 from discretion.statistics import Statistics
-from discretion.table import Policy
 from discretion.uncertainty import propagate
 
+OTHER_STATE = "The source of {name!r} is not in the state that was admitted. Its steward can admit it with `refresh`."
+VERSIONS = {"variance": 2}  # of aggregates that were computed differently before; all others have version 1
 ATTEMPTS = 20  # plans made anew when somebody else's charge or change came first
 
 
@@ -50,7 +52,7 @@ def answer(question: Question, *, engine: Engine, ledger: Ledger) -> Release:
     statistics = engine.compute(plan.request)  # the only line that reads rows
     # Refreshed since, a register apart says again what its source says, but others paid for the preferences read.
     refreshed = ledger.register(offer.register).fingerprint != offer.fingerprint
-    if refreshed or _identify(question, query, engine, ledger) != identity:
+    if refreshed or not _is_same(identity, question, query, engine, ledger):
         raise SourceChanged(
             f"The source of {query.table.name!r} changed while it was read. The charge stands; ask again."
         )
@@ -161,19 +163,46 @@ def _charge(question: Question, query: Query, identity: str, engine: Engine, led
 
 
 def _identify(question: Question, query: Query, engine: Engine, ledger: Ledger) -> str:
-    """One text for the same question on the same data; refuses a register whose source has changed."""
-    register = ledger.register(query.table.register)
-    # Preferences are read from the table itself, or from the register's source: that is what must not have changed.
-    own = query.table.protects == "value"
-    register.verify(engine.fingerprint(query.table.source if own else Enrolment.from_json(register.source).source))
+    """Return one text for the same question on the same data; refuse data that no steward admitted."""
+    _refuse_other_states(query, engine, ledger)
     found = [engine.fingerprint(place) for place in (query.table.source, *(one.lookup.source for one in query.lookups))]
     asked = {**asdict(question), "sql": query.text, "analyst": ""}
-    # What the steward allows decides whether a question is answered, never how: all else they declared is kept.
-    declared = replace(query.table, policy=Policy()).to_json()
-    versions: list[int | str] = [engine.reader(query.table.source)] if engine.reader(query.table.source) > 1 else []
-    sample = any(aggregate.sample for aggregate in query.aggregates)
-    versions += ["sample variance"] if sample else []  # VARIANCE was once answered by the population variance
-    return sha256(json.dumps([asked, declared, found, *versions], sort_keys=True).encode()).hexdigest()
+    # An aggregate that is computed differently since has another version: no answer of the old one is served again.
+    kinds = {one.aggregate.kind for one in query.asked} & set(VERSIONS)
+    versions = [{kind: VERSIONS[kind] for kind in kinds}] if kinds else []
+    return sha256(json.dumps([asked, query.table.identity(), found, *versions], sort_keys=True).encode()).hexdigest()
+
+
+def _is_same(identity: str, question: Question, query: Query, engine: Engine, ledger: Ledger) -> bool:
+    """Tell whether this is still the same question on the same data."""
+    try:
+        return _identify(question, query, engine, ledger) == identity
+    except SourceChanged:
+        return False
+
+
+def _refuse_other_states(query: Query, engine: Engine, ledger: Ledger) -> None:
+    """Refuse, uncharged, whatever is not in the state that a steward admitted."""
+    table, register = query.table, ledger.register(query.table.register)
+    enrolled = Enrolment.from_json(register.source).source
+    own = table.protects == "value"
+    # Before version 0.2 a state was admitted only where the table is its own register.
+    states = [(table.source, table.admitted or (register.fingerprint if own else ""), table.columns)]
+    states += [(one.lookup.source, one.lookup.admitted, one.lookup.columns) for one in query.lookups]
+    if not own:
+        states.append((enrolled, register.fingerprint, {}))
+    if not all(_is_admitted(engine, *state) for state in states):
+        raise SourceChanged(OTHER_STATE.format(name=table.name))
+
+
+def _is_admitted(engine: Engine, place: str, admitted: str, columns: Mapping[str, str]) -> bool:
+    try:
+        found = engine.fingerprint(place), dict(engine.schema(place))
+    except (OSError, EngineFailed):
+        if is_object(place):
+            raise  # an object of another program: it says nothing about rows
+        return False  # it is gone, or of a kind that is copied since version 0.2
+    return found == (admitted, dict(columns) or found[1])
 
 
 def _errors(

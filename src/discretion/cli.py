@@ -78,6 +78,13 @@ def register(
     menu: option.Menu = None,
     default: option.Default = "",
     separate: option.Separate = False,
+    delimiter: option.Delimiter = "",
+    encoding: option.Encoding = "",
+    decimal: option.Decimal = "",
+    null: option.Null = [],  # noqa: B006
+    sheet: option.Sheet = "",
+    types: option.Types = [],  # noqa: B006
+    copies: option.Copies = None,
     ledger: option.Ledger = PLACE,
     json: option.Json = False,
 ) -> None:
@@ -90,9 +97,14 @@ def register(
       discretion register people people.csv --person id --epsilon privacy \\
           --level strict=0.1 --level open=1
     """
-    choices = option.choices(level, menu, default)
-    with _opened(ledger, create=True) as db, working("Enrolling people"):
-        people = db.register(name, source, person=person, epsilon=epsilon, separate=separate, **choices)
+    choices = {**option.choices(level, menu, default), "separate": separate}
+    reading = option.reading(
+        delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types
+    )
+    with _opened(ledger, create=True, copies=copies, steward=True) as db:
+        with working("Enrolling people"):
+            people = db.register(name, source, person=person, epsilon=epsilon, **choices, **reading)
+        _warn(db)
     _print(json, render.to_json(people), render.balance_sheets(people))
 
 
@@ -118,6 +130,13 @@ def protect(
     largest_delta: option.LargestDelta = 0.0,
     allow_float: option.AllowFloat = False,
     allow_individual: option.AllowIndividual = False,
+    delimiter: option.Delimiter = "",
+    encoding: option.Encoding = "",
+    decimal: option.Decimal = "",
+    null: option.Null = [],  # noqa: B006
+    sheet: option.Sheet = "",
+    types: option.Types = [],  # noqa: B006
+    copies: option.Copies = None,
     ledger: option.Ledger = PLACE,
     json: option.Json = False,
 ) -> None:
@@ -134,21 +153,35 @@ def protect(
     declared |= {"bounds": dict(bounds), "grid": dict(grid), "keys": dict(keys), "lookups": dict(lookup)}
     allowed: dict[str, Any] = {"individual": allow_individual, "float_arithmetic": allow_float}
     policy = Policy(largest_share=largest_share, quotas=dict(quota), largest_delta=largest_delta, **allowed)
-    choices = {**option.choices(level, menu, default), "separate": separate}
-    with _opened(ledger, create=True) as db, working("Reading preferences"):
-        table = db.protect(name, source, rows_per_person=rows_per_person, policy=policy, **declared, **choices)
-        balance = db.balance(table.register)
-    _print(json, render.to_json(table), [*table.sheets(), *render.balance_sheets(balance)])
+    declared |= {**option.choices(level, menu, default), "separate": separate}
+    reading = option.reading(
+        delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types
+    )
+    with _opened(ledger, create=True, copies=copies, steward=True) as db:
+        with working("Reading preferences"):
+            table = db.protect(name, source, rows_per_person=rows_per_person, policy=policy, **declared, **reading)
+        balance, warnings = db.balance(table.register), [] if not json else list(db.warnings())
+        if not json:
+            _warn(db)
+    told = render.to_json({**asdict(table), "warnings": warnings})
+    _print(json, told, [*table.sheets(), *render.balance_sheets(balance)])
 
 
 @app.command()
 def refresh(
     name: Annotated[str, option.argument("NAME", "A register or a table.")],
     source: Annotated[str, option.option("SOURCE", "Where it is now, if it moved.")] = "",
+    delimiter: option.Delimiter = "",
+    encoding: option.Encoding = "",
+    decimal: option.Decimal = "",
+    null: option.Null = [],  # noqa: B006
+    sheet: option.Sheet = "",
+    types: option.Types = [],  # noqa: B006
+    copies: option.Copies = None,
     ledger: option.Ledger = PLACE,
     json: option.Json = False,
 ) -> None:
-    """Accept that a source changed.
+    """Admit the state a source is in now.
 
     Every difference becomes an individual change; what is spent stays spent.
 
@@ -156,10 +189,29 @@ def refresh(
     Example:
       discretion refresh people
     """
-    with _opened(ledger) as db, working("Comparing"):
-        entry = db.refresh(name, source or None)
-        history = db.history()
-    _print(json, render.to_json({"entry": entry}), render.refresh_sheets(entry, history))
+    reading = option.reading(
+        delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types
+    )
+    with _opened(ledger, copies=copies, steward=True) as db:
+        with working("Comparing"):
+            entry = db.refresh(name, source or None, **reading)
+        history, warnings = db.history(), list(db.warnings()) if json else []
+        if not json:
+            _warn(db)
+    _print(json, render.to_json({"entry": entry, "warnings": warnings}), render.refresh_sheets(entry, history))
+
+
+@app.command()
+def notices(ledger: option.Ledger = PLACE, json: option.Json = False) -> None:
+    """Show which entries an earlier version answered wrongly.
+
+    \b
+    Example:
+      discretion notices
+    """
+    with _opened(ledger) as db:
+        found = db.notices()
+    _print(json, render.to_json(found), [Sheet(columns=found.columns, rows=tuple(found.rows()), title="Notices")])
 
 
 @app.command()
@@ -398,12 +450,27 @@ def reproduce(
 
 
 @contextmanager
-def _opened(ledger: str, *, create: bool = False, analyst: str = "") -> Iterator[Connection]:
+def _opened(
+    ledger: str, *, create: bool = False, analyst: str = "", copies: Path | None = None, steward: bool = False
+) -> Iterator[Connection]:
     new = create and "://" not in ledger and not Path(ledger).exists()
-    with connect(ledger, create=create, analyst=analyst) as db:
+    with connect(ledger, create=create, analyst=analyst, copies=copies) as db:
         if new:
             typer.echo(f"New ledger {ledger}.", err=True)
+        if steward and (wrong := db.notices()):
+            entries = ", ".join(notice["entry"] for notice in wrong)
+            typer.echo(
+                f"An earlier version answered {len(wrong):,} question(s) wrongly: {entries}. Run `discretion notices`, "
+                "and read docs/known-vulnerabilities.md.",
+                err=True,
+            )
         yield db
+
+
+def _warn(db: Connection) -> None:
+    """Tell the steward what seems wrong; it depends on rows, so it is written nowhere else."""
+    for warning in db.warnings():
+        typer.echo(f"Warning: {warning['text']}", err=True)
 
 
 def _print(json: bool, text: str, sheets: Sequence[Sheet]) -> None:

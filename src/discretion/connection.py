@@ -1,6 +1,7 @@
 """Connection: a ledger and an engine, for stewards who protect tables and analysts who ask about them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -12,35 +13,59 @@ import pyarrow as pa
 from discretion import answer as flow
 from discretion.answer import Question
 from discretion.audit import LedgerAudit, audit_ledger
-from discretion.declaration import declare
+from discretion.concern import Concern, concerns, hints
+from discretion.declaration import declare, refuse_unfit
 from discretion.engines import Engine
 from discretion.enrolment import Enrolment
-from discretion.errors import EngineFailed, InvalidDeclaration, SourceChanged
+from discretion.errors import InvalidDeclaration, SourceChanged
 from discretion.ledger import Ledger, Receipt
 from discretion.listing import Listing
 from discretion.mechanisms.belief import Assume
+from discretion.notice import notices
 from discretion.plan import Plan
 from discretion.release import Release
-from discretion.table import Lookup, Table
+from discretion.source import OPTIONS, Source
+from discretion.steward import Admitted, Earlier, Steward, reading_options
+from discretion.table import COPY, Lookup, Table
 
 ENGINES = {"duckdb": "DuckDB"}  # module -> its engine
 
 
-def connect(ledger: str | Path, *, engine: str = "duckdb", analyst: str = "", create: bool = True) -> "Connection":
-    """Open the ledger at a path or PostgreSQL URL; a path that does not exist becomes a new ledger."""
+def connect(
+    ledger: str | Path,
+    *,
+    engine: str = "duckdb",
+    analyst: str = "",
+    create: bool = True,
+    copies: str | Path | None = None,
+) -> "Connection":
+    """Open the ledger at a path or PostgreSQL URL; a path that does not exist becomes a new ledger.
+
+    Sources that cannot be read in place are copied into the folder `copies`: the ledger's own if it is not given.
+    """
     if engine not in ENGINES:
         raise InvalidDeclaration(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {engine!r}.")
     # An engine is loaded when it is chosen: discretion itself needs none of them to be installed.
     opened: Engine = getattr(import_module(f"discretion.engines.{engine}"), ENGINES[engine])()
-    return Connection(str(ledger), opened, analyst=analyst, create=create)
+    return Connection(str(ledger), opened, analyst=analyst, create=create, copies=copies)
 
 
 class Connection:
     """Protected tables, and the ledger that pays for every answer about them."""
 
-    def __init__(self, place: str, engine: Engine, *, analyst: str = "", create: bool = True) -> None:
+    def __init__(
+        self,
+        place: str,
+        engine: Engine,
+        *,
+        analyst: str = "",
+        create: bool = True,
+        copies: str | Path | None = None,
+    ) -> None:
         self._place_of_ledger, self._ledger = place, Ledger(place, create=create)
         self._engine, self._analyst = engine, analyst
+        self._steward = Steward(engine=engine, **_copies(place, copies))
+        self._warnings: tuple[Concern, ...] = ()
 
     def close(self) -> None:
         """Close the ledger; whatever was charged is on disk."""
@@ -65,19 +90,24 @@ class Connection:
         menu     levels that every preference is rounded down to
         default  for people who stated none; otherwise they get the strictest level offered
         separate these identifiers name other people than the same identifiers in other registers
+
+        How a file is read: delimiter, encoding, decimal, null, sheet, types (see docs/sources.md).
         """
-        place = self._place(name, source)
-        columns = self._columns(place)
-        if unknown := sorted({person, epsilon} - set(columns)):
-            raise InvalidDeclaration(
-                f"Register {name!r} has no column {', '.join(map(repr, unknown))}; it has "
-                f"{', '.join(map(repr, columns))}."
-            )
+        options = reading_options(choices)
         if unknown := sorted(set(choices) - {"levels", "menu", "default"}):
             raise InvalidDeclaration(
                 f"A register has no {', '.join(map(repr, unknown))}; it may have levels, menu, default and separate."
             )
-        self._enrol(name, Enrolment(source=place, person=person, epsilon=epsilon, **choices), separate)
+        with self._admitting() as places:
+            found = self._steward.admit(name, source, person=person, known=self._known(name, person), options=options)
+            places.append(found.place)
+            if unknown := sorted({person, epsilon} - set(found.columns)):
+                raise InvalidDeclaration(
+                    f"Register {name!r} has no column {', '.join(map(repr, unknown))}; it has "
+                    f"{', '.join(map(repr, found.columns))}."
+                )
+            self._enrol(name, self._enrolment(found, person=person, epsilon=epsilon, **choices), separate)
+        self._warnings = hints(found.hints)
         return self.balance(name)
 
     def protect(
@@ -107,37 +137,68 @@ class Connection:
         required         columns declared never NULL
         lookups          {name: (source, key)}: unprotected tables that may be joined on their unique key
         policy           what the steward allows: see Policy
+
+        How a file is read: delimiter, encoding, decimal, null, sheet, types (see docs/sources.md). What seems wrong
+        with the rows is told by `warnings`, to the steward only.
         """
-        place = self._place(name, source)
-        columns = self._columns(place)
-        known = [one.name for one in self._ledger.registers()]
-        lookups = (declared.get("lookups") or {}).items()
-        declared["lookups"] = {key: self._lookup(name, key, value) for key, value in lookups}
-        self._keep_apart(name, place, [lookup.source for lookup in declared["lookups"].values()])
-        table = declare(name, place, columns, known, person=person, epsilon=epsilon, register=register, **declared)
-        if not register:
-            choices = Enrolment(
-                source=place, person=person, epsilon=epsilon, levels=levels or {}, menu=tuple(menu), default=default
+        options = reading_options(declared)
+        with self._admitting() as places:
+            found = self._steward.admit(name, source, person=person, known=self._known(name, person), options=options)
+            places.append(found.place)
+            lookups = (declared.get("lookups") or {}).items()
+            declared["lookups"] = {key: self._lookup(name, key, value, places) for key, value in lookups}
+            public = [_whence(lookup.source, lookup.origin) for lookup in declared["lookups"].values()]
+            self._keep_apart(name, _whence(found.place, found.origin), public)
+            known = [one.name for one in self._ledger.registers()]
+            owner: dict[str, Any] = {"person": person, "epsilon": epsilon, "register": register}
+            table = replace(
+                declare(name, found.place, found.columns, known, **owner, **declared),
+                origin=found.origin,
+                admitted=found.fingerprint,
             )
-            self._enrol(name, choices, separate)
-        if table not in self._ledger.tables():
-            self._ledger.declare(table)
+            if not register:
+                chosen: dict[str, Any] = {"levels": levels or {}, "menu": tuple(menu), "default": default}
+                self._enrol(name, self._enrolment(found, person=person, epsilon=epsilon, **chosen), separate)
+            if table not in self._ledger.tables():
+                self._ledger.declare(table)
+        self._warnings = (*hints(found.hints), *self._surveyed(table))
         return table
 
-    def refresh(self, name: str, source: Any = None) -> str:
-        """Accept that the source of a register (or of a table that is its own) changed, or moved to `source`.
+    def refresh(self, name: str, source: Any = None, **options: Any) -> str:
+        """Admit the state that the source of a table or register is in now, or that it has at the new place `source`.
 
-        Every difference becomes an individual change; nobody gets back what is spent. Returns the ledger's entry, ""
-        if nothing changed.
+        Every difference of preferences becomes an individual change; nobody gets back what is spent. Returns the
+        ledger's entry about people, "" if nobody changed. Options say how a file is read, if that changed.
         """
+        if unknown := sorted(set(options) - set(OPTIONS)):
+            raise InvalidDeclaration(f"`refresh` has no {unknown[0]!r}; it may have {', '.join(OPTIONS)}.")
         table = next((one for one in self._ledger.tables() if one.name == name), None)
-        entry = ""
-        if table is None or table.register == name:  # first: what people cannot be enrolled from is not declared either
-            known = Enrolment.from_json(self._ledger.register(name).source)
-            entry = self._renew(name, known if source is None else known.at(self._place(name, source)))
-        if table is not None and (source is not None or table.columns != self._engine.schema(table.source)):
-            self._redeclare(table, source)
+        with self._admitting() as places:
+            if table is not None and table.register != name:
+                return self._renew_table(table, source, options, places)
+            enrolled = Enrolment.from_json(self._ledger.register(name).source)
+            earlier = Earlier.table(table) if table else Earlier.register(enrolled)
+            found = self._steward.again(name, earlier, source, options)
+            places.append(found.place)
+            # First: what people cannot be enrolled from is not declared either.
+            here = {"origin": found.origin, "person_type": found.columns.get(enrolled.person, "")}
+            entry = self._renew(name, enrolled.at(found.place, **here))
+            self._warnings = hints(found.hints)
+            if table is not None:
+                self._warnings += self._surveyed(self._redeclared(table, found, places))
         return entry
+
+    def warnings(self) -> Listing:
+        """Return what seemed wrong with the rows that this connection admitted last: for the steward's eyes only."""
+        told = [
+            {"warning": one.kind, "column": one.column, "people": one.count, "text": one.text} for one in self._warnings
+        ]
+        schema = [("warning", pa.string()), ("column", pa.string()), ("people", pa.int64()), ("text", pa.string())]
+        return Listing(pa.Table.from_pylist(told, schema=pa.schema(schema)))
+
+    def notices(self) -> Listing:
+        """Return the entries whose answers were computed wrongly by an earlier version, and why."""
+        return Listing(notices(self._ledger.declared_charges()))
 
     def prefer(self, person: Any, epsilon: float | str, *, register: str = "") -> str:
         """Somebody chooses anew, at any time: a number, or a level by name; 0 withdraws. What is spent stays spent.
@@ -229,26 +290,32 @@ class Connection:
 
     # ----------------------------------------------------------------------------------------------------------------
 
-    def _place(self, name: str, source: Any) -> str:
-        """Where the rows are, in the engine's words; files by their full path, wherever one asks from."""
-        if not isinstance(source, str | Path):
-            return self._engine.attach(name, source)
-        file, sign, table = str(source).rpartition("#") if "#" in str(source) else (str(source), "", "")
-        return f"{Path(file).resolve()}{sign}{table}"
-
-    def _columns(self, place: str) -> Mapping[str, str]:
-        """The schema of a source that a steward names, who may be told what is wrong with it."""
-        self._engine.fingerprint(place)  # says if there is no such file
+    @contextmanager
+    def _admitting(self) -> Iterator[list[str]]:
+        """Collect places that are admitted; delete copies that nothing refers to afterwards, also after a refusal."""
+        before, places = self._used(), list[str]()
         try:
-            return self._engine.schema(place)
-        except EngineFailed:
-            file, sign, table = place.rpartition("#")
-            if not sign:
-                raise
-            raise InvalidDeclaration(
-                f"Table {table!r} of {file!r} cannot be read. Is there such a table in that DuckDB file, and has "
-                "nobody else opened it for writing?"
-            ) from None
+            yield places
+        finally:
+            self._steward.discard([*before, *places], used=self._used())
+
+    def _used(self) -> set[str]:
+        tables = self._ledger.tables()
+        registers = {Enrolment.from_json(one.source).source for one in self._ledger.registers()}
+        lookups = {lookup.source for table in tables for lookup in table.lookups.values()}
+        return registers | lookups | {table.source for table in tables}
+
+    def _known(self, name: str, person: str) -> Mapping[str, str]:
+        """Return the types that are final because the source was admitted before."""
+        table = next((one for one in self._ledger.tables() if one.name == name and one.person == person), None)
+        if table is not None:
+            return table.columns
+        registers = (Enrolment.from_json(one.source) for one in self._ledger.registers() if one.name == name)
+        return {one.person: one.person_type for one in registers if one.person_type}
+
+    def _enrolment(self, found: Admitted, *, person: str, **chosen: Any) -> Enrolment:
+        admitted: dict[str, Any] = {"source": found.place, "origin": found.origin, "person_type": found.columns[person]}
+        return Enrolment(person=person, **admitted, **chosen)
 
     def _enrol(self, name: str, choices: Enrolment, separate: bool) -> None:
         known = next((one for one in self._ledger.registers() if one.name == name), None)
@@ -259,7 +326,8 @@ class Connection:
                     f"Register {name!r} was enrolled with another person or epsilon column, other levels, another menu "
                     "or default, and that is final. Change preferences in the source and `refresh`, or with `prefer`."
                 )
-            self._renew(name, enrolled.at(choices.source))  # the same people, maybe elsewhere
+            here = {"origin": choices.origin, "person_type": choices.person_type}
+            self._renew(name, enrolled.at(choices.source, **here))  # the same people, maybe elsewhere
             return
         choices, people, fingerprint = self._read(choices)
         self._ledger.enroll(
@@ -283,31 +351,60 @@ class Connection:
             raise SourceChanged("Preferences changed while they were read. Try again when nobody writes to them.")
         return *appraised, fingerprint
 
-    def _lookup(self, table: str, name: str, declared: tuple[Any, str]) -> Lookup:
+    def _lookup(self, table: str, name: str, declared: tuple[Any, str], places: list[str]) -> Lookup:
         # Attached as its table's own: a protected table of the same name must never stand in for it.
         if isinstance(declared, str) or len(declared) != 2:
             raise InvalidDeclaration(f"Lookup {name!r} must be (source, its unique key), got {declared!r}.")
-        place, key = self._place(f"{table}.{name}", declared[0]), declared[1]
-        columns = self._columns(place)
-        if key not in columns:
-            raise InvalidDeclaration(f"Lookup {name!r} has no column {key!r}; it has {', '.join(map(repr, columns))}.")
-        return Lookup(source=place, key=key, columns=dict(columns))
+        found, key = self._steward.admit(f"{table}.{name}", declared[0]), declared[1]
+        places.append(found.place)
+        if key not in found.columns:
+            raise InvalidDeclaration(
+                f"Lookup {name!r} has no column {key!r}; it has {', '.join(map(repr, found.columns))}."
+            )
+        return _looked_up(key, found)
 
     def _keep_apart(self, name: str, place: str, lookups: Sequence[str]) -> None:
         """Refuse rows of people as a lookup: joined ON 17 = id, one person's row would meet everybody's."""
         others = [one for one in self._ledger.tables() if one.name != name]
-        registers = [Enrolment.from_json(one.source).source for one in self._ledger.registers()]
-        public = {*lookups, *(lookup.source for one in others for lookup in one.lookups.values())}
-        people = {place, *registers, *(one.source for one in others)}
+        enrolled = [Enrolment.from_json(one.source) for one in self._ledger.registers()]
+        joined = [lookup for one in others for lookup in one.lookups.values()]
+        public = {*lookups, *(_whence(lookup.source, lookup.origin) for lookup in joined)}
+        people = {place, *(_whence(one.source, one.origin) for one in enrolled)}
+        people |= {_whence(one.source, one.origin) for one in others}
         if both := sorted({*map(_one_spelling, public)} & {*map(_one_spelling, people)}):
             raise InvalidDeclaration(
                 f"{both[0]!r} holds rows of people, so it cannot be a lookup: whatever it says about somebody could be "
                 "asked without a charge. Join it before protecting, or give a table without people."
             )
 
-    def _redeclare(self, table: Table, source: Any) -> None:
-        place = table.source if source is None else self._place(table.name, source)
-        self._ledger.declare(replace(table, source=place, columns=dict(self._engine.schema(place))))
+    def _redeclared(self, table: Table, found: Admitted, places: list[str]) -> Table:
+        """Declare a table in its new state; its lookups are admitted anew, too."""
+        state: dict[str, Any] = {"source": found.place, "origin": found.origin, "admitted": found.fingerprint}
+        lookups = {name: self._lookup_again(f"{table.name}.{name}", one, places) for name, one in table.lookups.items()}
+        renewed = replace(table, columns=dict(found.columns), lookups=lookups, **state)
+        refuse_unfit(renewed)
+        if renewed != table:
+            self._ledger.declare(renewed)
+        return renewed
+
+    def _renew_table(self, table: Table, source: Any, options: Mapping[str, Any], places: list[str]) -> str:
+        """Admit a table whose people are enrolled elsewhere: nobody changes, so there is no entry about people."""
+        found = self._steward.again(table.name, Earlier.table(table), source, options)
+        places.append(found.place)
+        self._warnings = (*hints(found.hints), *self._surveyed(self._redeclared(table, found, places)))
+        return ""
+
+    def _lookup_again(self, name: str, lookup: Lookup, places: list[str]) -> Lookup:
+        earlier = Earlier.lookup(lookup)
+        if not earlier.is_file:
+            return lookup  # an object is in the state it was given in
+        found = self._steward.again(name, earlier, None, {})
+        places.append(found.place)
+        return _looked_up(lookup.key, found)
+
+    def _surveyed(self, table: Table) -> tuple[Concern, ...]:
+        register = Enrolment.from_json(self._ledger.register(table.register).source)
+        return concerns(table, self._engine.survey(table, register.source, register.person))
 
     def _one_register(self, name: str) -> str:
         names = [one.name for one in self._ledger.registers()]
@@ -316,6 +413,25 @@ class Connection:
         if not names:
             raise InvalidDeclaration("Nobody is enrolled yet: begin with `register` or `protect`.")
         raise InvalidDeclaration(f"Say which `register` is meant: the ledger holds {', '.join(map(repr, names))}.")
+
+
+def _copies(place: str, folder: str | Path | None) -> dict[str, Any]:
+    """Return where copies are kept, and what their names begin with: the ledger's folder and name."""
+    path = Path(place.removeprefix("sqlite:///"))
+    if "://" in str(place.removeprefix("sqlite:///")):
+        return {"folder": None if folder is None else Path(folder).expanduser().resolve(), "prefix": "ledger"}
+    kept = path.resolve().parent if folder is None else Path(folder).expanduser().resolve()
+    return {"folder": kept, "prefix": path.name}
+
+
+def _looked_up(key: str, found: Admitted) -> Lookup:
+    state: dict[str, Any] = {"source": found.place, "origin": found.origin, "admitted": found.fingerprint}
+    return Lookup(key=key, columns=dict(found.columns), **state)
+
+
+def _whence(place: str, origin: str) -> str:
+    """Return where rows came from: two copies of one file are the same rows."""
+    return str(Source.from_json(origin)) if place.endswith(COPY) and origin else place
 
 
 def _one_spelling(place: str) -> str:

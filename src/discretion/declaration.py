@@ -8,10 +8,15 @@ from numbers import Real
 from typing import Any
 
 from discretion.errors import InvalidDeclaration
+from discretion.source import OPTIONS as READING
 from discretion.table import Policy, Table
 
 NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|REAL|DECIMAL.*", re.IGNORECASE)
-OPTIONS = ("bounds", "grid", "keys", "rows_per_person", "required", "lookups", "policy", "levels", "menu", "default")
+_TABLE = (
+    *("bounds", "grid", "keys", "rows_per_person", "required", "lookups", "policy"),
+    *("levels", "menu", "default", "separate"),
+)
+OPTIONS = (*_TABLE, *READING)
 
 
 def declare(
@@ -119,6 +124,12 @@ def _is_pair(said: Any) -> bool:
 
 def _is_number(said: Any) -> bool:
     return isinstance(said, Real | Decimal) and not isinstance(said, bool)
+
+
+def refuse_unfit(table: Table) -> None:
+    """Refuse a table in a new state that does not fit what was declared about it."""
+    if wrong := _unfit(table.columns, set(), table.bounds):
+        raise InvalidDeclaration(f"Table {table.name!r} does not fit its declaration any more: {'; '.join(wrong)}.")
 
 
 def _unfit(columns: Mapping[str, str], named: Set[str], bounds: Mapping[str, Any]) -> list[str]:

@@ -31,6 +31,8 @@ class Enrolment:
     menu: tuple[float, ...] = ()
     default: float | str | None = None
     worth: tuple[tuple[Any, int], ...] = ()  # (a preference as first found, micro-ε)
+    origin: str = ""  # what the steward gave, as `Source.to_json` writes it; empty for objects and before version 0.2
+    person_type: str = ""  # the SQL type of the person column, which is final; empty before version 0.2
 
     def __post_init__(self) -> None:
         for name, epsilon in {**self.levels, **{f"{e:g}": e for e in self.menu}}.items():
@@ -107,17 +109,22 @@ class Enrolment:
         """Levels that people may choose later on, beyond those found."""
         return (*self.menu, *self.levels.values())
 
-    def at(self, source: str) -> "Enrolment":
-        """The same, found elsewhere."""
-        return replace(self, source=source)
+    def at(self, source: str, *, origin: str, person_type: str) -> "Enrolment":
+        """Return the same, found elsewhere."""
+        return replace(self, source=source, origin=origin, person_type=person_type)
 
     def reads_like(self, other: "Enrolment") -> bool:
         """Whether both say the same about the same source."""
-        return replace(self, source=other.source, worth=other.worth) == other
+        return (
+            replace(self, source=other.source, worth=other.worth, origin=other.origin, person_type=other.person_type)
+            == other
+        )
 
     def to_json(self) -> str:
         """Canonical text: what the ledger keeps as a register's source."""
-        return json.dumps(asdict(self), sort_keys=True)
+        stored = asdict(self)
+        new = ("origin", "person_type")  # what version 0.1 did not know
+        return json.dumps({name: kept for name, kept in stored.items() if kept or name not in new}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> "Enrolment":

@@ -49,6 +49,16 @@ def quota(text: str) -> tuple[str, float]:
     return _pair(text, "ANALYST=SHARE", number)
 
 
+def sql_type(text: str) -> tuple[str, str]:
+    """COLUMN=TYPE."""
+    return _pair(text, "COLUMN=TYPE", str)
+
+
+def reading(**given: Any) -> dict[str, Any]:
+    """How a source is read: only what was said."""
+    return {name: dict(said) if name == "types" else said for name, said in given.items() if said}
+
+
 def menu(text: str) -> tuple[float, ...]:
     """E,E,..."""
     return tuple(map(number, text.split(",")))
@@ -158,7 +168,19 @@ Analyst = Annotated[
     str, option("NAME", "Who asks; written into the ledger. Else the user's name.", envvar="DISCRETION_ANALYST")
 ]
 
-Source = Annotated[str, argument("SOURCE", "A Parquet or CSV file, or a table in a DuckDB file: shop.duckdb#sales.")]
+Source = Annotated[
+    str, argument("SOURCE", "A file, pattern, folder or URL; of a database: shop.duckdb#sales. See docs/sources.md.")
+]
+Delimiter = Annotated[str, option("SIGN", "CSV: the sign between fields, if it is not found.")]
+Encoding = Annotated[str, option("NAME", "CSV: such as cp1252; else UTF-8.")]
+Decimal = Annotated[str, option("SIGN", "Texts: the decimal sign, . or ,")]
+Null = Annotated[list[str], option("TEXT", "Texts: what means NULL, besides nothing. Repeatable.")]
+Sheet = Annotated[str, option("NAME", "Excel: which sheet; else the first.")]
+Types = Annotated[list[Any], option("COLUMN=TYPE", "Not to be guessed: zip=VARCHAR. Repeatable.", sql_type)]
+Copies = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="For copies of sources; else beside the ledger.", envvar="DISCRETION_COPIES"),
+]
 Level = Annotated[list[Any], option("NAME=EPSILON", "A name for a preference. Repeatable.", level)]
 Menu = Annotated[Any, option("E,E,...", "Round every preference down to one of these.", menu)]
 Default = Annotated[str, option("EPSILON|NAME", "For people who stated none; else the strictest level offered.")]

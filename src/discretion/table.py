@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from typing import Any
 
@@ -11,6 +11,7 @@ from discretion.guarantee import Protects
 from discretion.sheet import Sheet, to_html
 
 MOST_GROUPS = 10_000  # that GROUP BY can have
+COPY = ".copy.parquet"  # the ending of a file that admission made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,8 @@ class Lookup:
     source: str
     key: str
     columns: Mapping[str, str]  # name -> SQL type
+    origin: str = ""  # what the steward gave, as `Source.to_json` writes it; empty for objects and before version 0.2
+    admitted: str = ""  # the fingerprint of the state that may be asked about
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -63,6 +66,8 @@ class Table:
     required: tuple[str, ...] = ()  # columns declared never NULL; a NULL found there counts as the bound nearest 0
     lookups: Mapping[str, Lookup] = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)
+    origin: str = ""  # what the steward gave, as `Source.to_json` writes it; empty for objects and before version 0.2
+    admitted: str = ""  # the fingerprint of the state that may be asked about
 
     def __post_init__(self) -> None:
         named = {self.person, *self.bounds, *self.grid, *self.keys, *self.required}
@@ -120,6 +125,7 @@ class Table:
                     "Public: all of the above, and how many people chose which level of privacy.",
                     protects,
                     f"{limit}; others are left out at random.",
+                    *([f"Its rows are a copy: {self.source}."] if self.source.endswith(COPY) else []),
                     *(
                         f"Lookup {name!r}, not protected: {', '.join(lookup.columns)}; joined on {lookup.key}."
                         for name, lookup in self.lookups.items()
@@ -130,8 +136,21 @@ class Table:
         ]
 
     def to_json(self) -> str:
-        """Canonical text, for the ledger."""
-        return json.dumps(asdict(self), sort_keys=True)
+        """Return the canonical text for the ledger; what version 0.1 did not know is left out where it is empty."""
+        stored = asdict(self)
+        for kept in (stored, *stored["lookups"].values()):
+            for name in ("origin", "admitted"):
+                if not kept[name]:
+                    del kept[name]
+        return json.dumps(stored, sort_keys=True)
+
+    def identity(self) -> str:
+        """Return everything declared that an answer depends on: what is allowed and where rows came from is left out.
+
+        The state of every source has a fingerprint of its own.
+        """
+        lookups = {name: replace(one, origin="", admitted="") for name, one in self.lookups.items()}
+        return replace(self, policy=Policy(), lookups=lookups, origin="", admitted="").to_json()
 
     @classmethod
     def from_json(cls, text: str) -> "Table":

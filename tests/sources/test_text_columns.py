@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import discretion as dn
-from discretion.errors import EngineFailed
+from discretion.errors import InvalidDeclaration, SourceChanged
 
 FIXTURES = Path(__file__).parent / "fixtures"
 OLD_FOLDER = Path("/tmp/discretion-issue-12")  # where the files of the old ledger were: it knows no other place
@@ -71,10 +71,21 @@ def test_the_order_of_columns_changes_no_answer(tmp_path: Path, order: tuple[str
     assert truth == round(found.columns["n"][0])
 
 
-def test_files_of_one_source_with_different_headers_are_refused(tmp_path: Path) -> None:
+def test_files_of_one_source_may_have_their_columns_in_different_order(tmp_path: Path) -> None:
+    write_csv(tmp_path / "part-1.csv", {"id": ["a", "b"], "epsilon": [CERTAIN, CERTAIN], "x": [5, 5]})
+    write_csv(tmp_path / "part-2.csv", {"x": [5, 6], "epsilon": [CERTAIN, CERTAIN], "id": ["c", "d"]})
+    with dn.connect(tmp_path / "t.discretion") as db:
+        db.protect("t", tmp_path / "part-*.csv", person="id", epsilon="epsilon")
+        assert 3 == round(db.sql("SELECT COUNT(*) AS n FROM t WHERE x = 5", share=1).columns["n"][0])
+
+
+def test_files_of_one_source_with_other_columns_are_refused(tmp_path: Path) -> None:
     write_csv(tmp_path / "part-1.csv", {"id": [1, 2], "epsilon": [1, 1], "x": [5, 5]})
-    write_csv(tmp_path / "part-2.csv", {"x": [5, 5], "epsilon": [1, 1], "id": [3, 4]})
-    with dn.connect(tmp_path / "t.discretion") as db, pytest.raises(EngineFailed, match="same header"):
+    write_csv(tmp_path / "part-2.csv", {"id": [1, 2], "epsilon": [1, 1], "y": [5, 5]})
+    with (
+        dn.connect(tmp_path / "t.discretion") as db,
+        pytest.raises(InvalidDeclaration, match=r"other columns.*'x', 'y'"),
+    ):
         db.protect("t", tmp_path / "part-*.csv", person="id", epsilon="epsilon")
 
 
@@ -84,6 +95,9 @@ def test_a_wrong_answer_that_is_stored_is_not_served_again(old_ledger: Path) -> 
     It exceeds 1,001 by more than 200 with a probability below 1e-20.
     """
     with dn.connect(old_ledger) as db:
+        with pytest.raises(SourceChanged, match="Its steward can admit it with `refresh`"):
+            db.sql("SELECT COUNT(*) AS n FROM t WHERE admission >= 0", share=0.25)
+        db.refresh("t")
         found = db.sql("SELECT COUNT(*) AS n FROM t WHERE admission >= 0", share=0.25)
     assert "12-2a9802fd03a4" != found.entry
     assert found.columns["n"][0] < 1201

@@ -35,7 +35,7 @@ def conditions(column: Column) -> Iterator[str]:
         yield from (name, f"NOT {name}", f"{name} = TRUE")
     elif column.type == "date":
         yield from (f"{name} >= DATE '2020-01-10'", f"EXTRACT(month FROM {name}) = 1", f"{name} = DATE '{some}'")
-    elif column.type in ("time", "micro"):
+    elif column.type in ("time", "micro", "zoned"):
         yield from (f"{name} >= TIMESTAMP '2020-01-01 00:00:00'", f"EXTRACT(hour FROM {name}) = {some.hour}")
         yield f"CAST({name} AS DATE) = DATE '{some.date()}'"
     elif column.type in ("text", "category"):
@@ -115,7 +115,7 @@ MOMENTS = {
 
 def matching(shape: Shape, condition: str, *, is_text: bool) -> pd.DataFrame:
     """Return the rows that count and match, as the original table has them: no code of the product is involved."""
-    columns = {one.name: pa.array(cleaned(one, is_text=is_text), one.arrow().type) for one in shape.columns}
+    columns = {one.name: pa.array(cleaned(one, is_text=is_text), plain_type(one)) for one in shape.columns}
     table = pa.table({**columns, "the row": np.arange(len(shape.person.values))})
     with duckdb.connect() as db:
         db.register("plain", table)
@@ -125,6 +125,11 @@ def matching(shape: Shape, condition: str, *, is_text: bool) -> pd.DataFrame:
     frame = {name: pd.Series(array.to_pylist(), dtype=object) for name, array in columns.items()}
     frame[WHO] = pd.Series(shape.person.values, dtype=object)
     return pd.DataFrame(frame).iloc[used]
+
+
+def plain_type(column: Column) -> pa.DataType:
+    """Return the type of a column; a time with a zone is one in UTC."""
+    return pa.timestamp("us") if column.type == "zoned" else column.arrow().type
 
 
 @st.composite

@@ -1,13 +1,16 @@
 """Engines turn rows into statistics. This file has the protocol, and the description of rows every engine reads."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from discretion.query import Query
+from discretion.source import Source
 from discretion.statistics import Request, Statistics
+from discretion.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +37,25 @@ class Rows:
     cohorts: Cohorts
 
 
+@dataclass(frozen=True, kw_only=True)
+class Admission:
+    """What is to be admitted: the source, who owns its rows, which types are final, and where a copy may be kept."""
+
+    source: Source
+    person: str = ""
+    known: Mapping[str, str] = field(default_factory=dict)  # column -> SQL type that is final
+    folder: Path | None = None
+    label: str = ""  # what the name of a copy begins with
+
+
 class Engine(Protocol):
     """Rows in, statistics out. Knows SQL; knows nothing of ε's meaning, mechanisms or balances."""
 
     def attach(self, name: str, table: Any) -> str:
         """Take an Arrow, pandas or Polars object as a source; returns its name in the engine's words."""
+
+    def admit(self, request: Admission) -> tuple[str, tuple[str, ...]]:
+        """Return where questions read a source, in the engine's words, and hints for the steward."""
 
     def schema(self, source: str) -> Mapping[str, str]:
         """The columns of a source and their SQL types."""
@@ -46,11 +63,11 @@ class Engine(Protocol):
     def fingerprint(self, source: str) -> str:
         """A digest of the whole content of a source: another one after any edit."""
 
-    def reader(self, source: str) -> int:
-        """Return the version of the code that reads this kind of source; a new one answers every question anew."""
-
     def people(self, source: str, person: str, epsilon: str = "") -> pa.Table:
         """Everybody in a source once: person (text), rows, and epsilon (a number or a name) where it is asked for."""
+
+    def survey(self, table: Table, register: str, person: str) -> Mapping[tuple[str, str], int]:
+        """Return counts about a table that its steward should know: (measure, column or key) -> count."""
 
     def check(self, request: Request) -> None:
         """Refuse what could not be computed over any rows. It reads none: a charge for it would be wasted."""
@@ -59,4 +76,4 @@ class Engine(Protocol):
         """Statistics for every measure of a request, whose source is a `Rows`."""
 
 
-__all__ = ["Cohorts", "Engine", "Rows"]
+__all__ = ["Admission", "Cohorts", "Engine", "Rows"]

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from glob import escape
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -15,28 +14,32 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from discretion.engines import Rows
+from discretion.engines import Admission, Rows
+from discretion.engines.admission import admit, sound_table
 from discretion.engines.column import Column
 from discretion.engines.companion import FILE, NUMBERED, PART, ROW_NUMBER, Companion, Owners
+from discretion.engines.memory import arrow_table
 from discretion.engines.person import among_texts, person_text, preference
 from discretion.engines.source import (
     MEMORY,
-    guessed_csv,
+    ZONED,
+    content_names,
     in_database,
     in_parquet,
-    is_csv,
     is_numbered,
     is_object,
+    is_table,
     named,
     paths,
     quoted,
     stamps,
-    typed_csv,
 )
 from discretion.engines.sql import Facts, Statement, statement
-from discretion.errors import EngineFailed, InvalidDeclaration, InvalidPreference, QueryRefused
+from discretion.engines.survey import distinct_texts, keys_without_rows, people_survey, rows_survey
+from discretion.errors import EngineFailed, InvalidPreference, QueryRefused
 from discretion.noise import coin_key
 from discretion.statistics import Measure, Request, Statistics
+from discretion.table import Table
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +57,7 @@ _LOCKED = {
 
 
 class DuckDB:
-    """The embedded engine. Sources: Parquet and CSV files (also patterns), `file.duckdb#table`, attached objects."""
+    """The embedded engine. It reads Parquet files, tables of DuckDB files and attached objects; others are copied."""
 
     def __init__(self, *, threads: int | None = None, memory: str | None = None) -> None:
         limits = {"threads": threads, "memory_limit": memory}
@@ -65,19 +68,17 @@ class DuckDB:
         self._types: dict[str, dict[str, str]] = {}  # fingerprint -> schema
         self._companions: dict[tuple[str, ...], Companion | None] = {}  # fingerprints and columns -> preferences by row
         self._opened: dict[tuple[Any, ...], duckdb.DuckDBPyConnection] = {}  # sources as they are now -> connection
-        self._lock = RLock()  # opening a CSV asks for its schema, which opens it too
+        self._lock = RLock()  # opening a source asks for its schema, which opens it too
 
     def attach(self, name: str, table: Any) -> str:
         """Take an Arrow, pandas or Polars object as a source; returns its name in the engine's words."""
-        try:
-            taken = pa.Table.from_pandas(table, preserve_index=False) if hasattr(table, "iloc") else pa.table(table)
-        except (TypeError, ValueError, pa.ArrowException):
-            raise InvalidDeclaration(
-                f"{name!r} must be an Arrow, pandas or Polars table or a file, got {type(table).__name__}."
-            ) from None
-        copy = _packed(taken)  # whoever owns the object may write to it later
+        copy = _packed(sound_table(arrow_table(name, table)))  # whoever owns the object may write to it later
         self._attached[name] = (pa.ipc.open_stream(copy).read_all(), hashlib.sha256(copy).hexdigest())
         return f"{MEMORY}{name}"
+
+    def admit(self, request: Admission) -> tuple[str, tuple[str, ...]]:
+        """Return where questions read a source, in the engine's words, and hints for the steward."""
+        return admit(request)
 
     def schema(self, source: str) -> Mapping[str, str]:
         """The columns of a source and their SQL types."""
@@ -87,7 +88,7 @@ class DuckDB:
             with self._connected({GUESSED: source}, {}) as connection:
                 described = connection.sql(f"DESCRIBE {GUESSED}").to_arrow_table().to_pylist()
             types = self._types[mark] = {row["column_name"]: row["column_type"] for row in described}
-        return dict(types)
+        return {name: "TIMESTAMP" if kind == ZONED else kind for name, kind in types.items()}
 
     def fingerprint(self, source: str) -> str:
         """A digest of the whole content: of files, or of an attached table."""
@@ -98,12 +99,8 @@ class DuckDB:
             if stamp not in self._digests:
                 with Path(stamp[0]).open("rb") as file:
                     self._digests[stamp] = hashlib.file_digest(file, "sha256").hexdigest()
-        kind = source.rpartition("#")[2] if "#" in source else ""
-        return hashlib.sha256("\n".join([kind, *(self._digests[stamp] for stamp in files)]).encode()).hexdigest()
-
-    def reader(self, source: str) -> int:
-        """Return the version of the code that reads this kind of source; the first one swapped columns of CSV files."""
-        return 2 if not is_object(source) and is_csv(source) else 1
+        covered = [*content_names(source), *(self._digests[stamp] for stamp in files)]
+        return hashlib.sha256("\n".join(covered).encode()).hexdigest()
 
     def people(self, source: str, person: str, epsilon: str = "") -> pa.Table:
         """Everybody in a source once: person (text), rows, and epsilon (a number or a name) where it is asked for."""
@@ -123,6 +120,20 @@ class DuckDB:
                 )
             people = people.drop_columns(["several"])
         return people
+
+    def survey(self, table: Table, register: str, person: str) -> Mapping[tuple[str, str], int]:
+        """Return counts about a table that its steward should know: (measure, column or key) -> count."""
+        apart = {} if table.protects == "value" else self.schema(register)
+        sources = {"protected": table.source} | ({"register": register} if apart else {})
+        counts: dict[tuple[str, str], int] = {}
+        with self._connected(sources, {}) as connection:
+            for names, text in (rows_survey(table), people_survey(table, apart, person)):
+                counts |= dict(zip(names, connection.sql(text).fetchall()[0], strict=True))
+            values = {
+                column: {row[0] for row in connection.sql(distinct_texts(column, table.keys[column])).fetchall()}
+                for column in table.keys
+            }
+        return {name: count for name, count in {**counts, **keys_without_rows(table, values)}.items() if count}
 
     def check(self, request: Request) -> None:
         """Run the text over tables of the declared columns without rows: what fails there fails whatever they hold."""
@@ -157,7 +168,7 @@ class DuckDB:
     def _facts(self, rows: Rows) -> Facts:
         table, cohorts = rows.query.table, rows.cohorts
         types = dict(table.columns)
-        if not is_csv(table.source) and types != self.schema(table.source):
+        if types != self.schema(table.source):
             raise EngineFailed(f"The columns of table {table.name!r} are not those that were declared. Refresh it.")
         owned, bounded = self._count(table.source, table.person, types, table.rows_per_person)
         apart = self.schema(cohorts.register) if cohorts.register else {}
@@ -249,7 +260,7 @@ class DuckDB:
                 with self._lock:
                     if mark not in self._opened:
                         self._opened = dict(list(self._opened.items())[-7:])  # the last few keep what they have read
-                        self._opened[mark] = self._open(sources, types)
+                        self._opened[mark] = self._open(sources)
                     connection = self._opened[mark].cursor()
                 with closing(connection):
                     found = {name: self._table(source)[0] for name, source in sources.items() if is_object(source)}
@@ -260,56 +271,34 @@ class DuckDB:
             logger.error("DuckDB failed: %s", type(failure).__name__)  # its own words may quote a private value
             raise EngineFailed("The database failed; the operator's log names the kind of failure.") from None
 
-    def _open(self, sources: Mapping[str, str], types: Mapping[str, str] | None) -> duckdb.DuckDBPyConnection:
+    def _open(self, sources: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
         connection = duckdb.connect(":memory:", config=self._config)
         kept = {name: source for name, source in sources.items() if not is_object(source)}
         files = [stamp[0] for source in kept.values() for stamp in stamps(source)]
         for name, source in kept.items():
-            if "#" in source:
+            if is_table(source):
                 connection.execute(f"ATTACH {quoted(source.rpartition('#')[0])} AS in_{name} (READ_ONLY)")
         connection.execute(f"SET allowed_paths = [{', '.join(map(quoted, files))}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET enable_progress_bar = false")  # it would print how far a query is
         for name, source in kept.items():
-            self._show(connection, name, source, types)
+            self._show(connection, name, source)
         connection.execute("SET lock_configuration = true")
         return connection
 
-    def _show(
-        self, connection: duckdb.DuckDBPyConnection, name: str, source: str, types: Mapping[str, str] | None
-    ) -> None:
+    def _show(self, connection: duckdb.DuckDBPyConnection, name: str, source: str) -> None:
         """Let a source be seen under a name."""
-        # Which lines of a text are whole can depend on the columns asked for; a table is the same to every query.
-        form = "TABLE" if is_csv(source) and name != GUESSED else "VIEW"
-        try:
-            connection.execute(f"CREATE {form} {name} AS {self._reading(name, source, types)}")
-        except duckdb.InvalidInputException:
-            if not is_csv(source):
-                raise
-            raise EngineFailed(
-                "A CSV source has a line with a stray quote, or with more or fewer fields than its header: which rows "
-                "it holds is in doubt. Write it anew with a CSV writer, or as Parquet."
-            ) from None
-        if name == "protected" and is_numbered(source, types or {}):
+        types = {} if name == GUESSED else self._stored_types(source)
+        reading = in_database(source, f"in_{name}", types) if is_table(source) else in_parquet(source, types)
+        connection.execute(f"CREATE VIEW {name} AS {reading}")
+        if name == "protected" and is_numbered(source, types):
             numbers = f', file_index AS "{FILE}", file_row_number AS "{ROW_NUMBER}"'
-            connection.execute(f"CREATE VIEW {NUMBERED} AS {in_parquet(source, numbers)}")
+            connection.execute(f"CREATE VIEW {NUMBERED} AS {in_parquet(source, types, numbers)}")
 
-    def _reading(self, name: str, source: str, types: Mapping[str, str] | None) -> str:
-        if "#" in source:
-            return in_database(source, f"in_{name}", {} if name == GUESSED else self.schema(source))
-        if not is_csv(source):
-            return in_parquet(source)
-        if name == GUESSED:
-            return guessed_csv(source)
-        declared = types if types is not None and name == "protected" else self.schema(source)
-        return typed_csv(source, self._header(source), declared)
-
-    def _header(self, source: str) -> tuple[str, ...]:
-        """Return the names in the first line of a CSV source, in their order; every file must have the same."""
-        headers = {tuple(self.schema(escape(path))) for path, *_ in stamps(source)}
-        if len(headers) > 1:
-            raise EngineFailed("The files of a CSV source must all have the same header. Write them anew.")
-        return headers.pop()
+    def _stored_types(self, source: str) -> Mapping[str, str]:
+        """Return the types as they are stored, before times with a zone become times in UTC."""
+        self.schema(source)
+        return self._types[self.fingerprint(source)]
 
     def _table(self, source: str) -> tuple[pa.Table, str]:
         name = source.removeprefix(MEMORY)

@@ -1,6 +1,10 @@
-"""Sources in DuckDB's words: Parquet and CSV files (also patterns), `file.duckdb#table`, attached objects."""
+"""Sources that questions read, in DuckDB's words: Parquet files, `file.duckdb#table`, attached objects.
 
-from collections.abc import Mapping, Sequence
+A place is the path of a file, a pattern, several paths on lines of their own, a folder (it ends in "/", and its folders
+named key=value are columns), `file.duckdb#table`, or `memory:name`. Everything else is copied at admission.
+"""
+
+from collections.abc import Iterator, Mapping
 from glob import glob
 from os import stat
 from pathlib import Path
@@ -12,115 +16,147 @@ from discretion.engines.companion import FILE, FOUND, ROW_NUMBER
 from discretion.errors import EngineFailed, InvalidDeclaration
 
 MEMORY = "memory:"
-_NO_MORE = "hive_partitioning = false"  # columns read off the names of folders: no fingerprint would show a new name
-_CSV_TYPES = "['BOOLEAN', 'BIGINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR']"
+TEXT = ".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"
+ZONED = "TIMESTAMP WITH TIME ZONE"
 
 
-def is_object(source: str) -> bool:
-    """An Arrow table of the engine's own."""
-    return source.startswith(MEMORY)
+def is_object(place: str) -> bool:
+    """Tell whether this is an Arrow table of the engine's own."""
+    return place.startswith(MEMORY)
 
 
-def is_csv(source: str) -> bool:
-    """A file of text, or several."""
-    return Path(source.removesuffix(".gz")).suffix.lower() in (".csv", ".tsv", ".txt")
+def is_table(place: str) -> bool:
+    """Tell whether this is a table of a DuckDB file; a file's own name may contain the sign, too."""
+    return "#" in place and not is_object(place) and not place.endswith("/") and not Path(place).exists()
 
 
-def in_database(source: str, catalog: str, types: Mapping[str, str]) -> str:
-    """A table of an attached database; its texts as they are written, whatever their collation.
+def is_text(place: str) -> bool:
+    """Tell whether this is a text that version 0.1.0 read in place; it is copied when it is admitted."""
+    return not is_object(place) and not is_table(place) and place.lower().endswith(TEXT)
+
+
+def in_database(place: str, catalog: str, types: Mapping[str, str]) -> str:
+    """Return the SQL for a table of an attached database; its texts as they are written, whatever their collation.
 
     Under NOCASE one row would meet both 'a' and 'A' of a lookup, of keys, of a register.
     """
-    file, _, named_table = source.rpartition("#")
+    plain = [f"{named(name)} COLLATE c AS {named(name)}" for name, kind in types.items() if kind == "VARCHAR"]
+    return f"SELECT * {_replaced([*plain, *_in_utc(types)])} FROM {table_in(place, catalog)}"
+
+
+def table_in(place: str, catalog: str) -> str:
+    """Return the whole name of the table in its attached database."""
+    file, _, named_table = place.rpartition("#")
     try:
         table = exp.to_table(named_table, dialect="duckdb")
     except ParseError:
         raise InvalidDeclaration(f"{named_table!r} is no table of a DuckDB file. Write {file}#table.") from None
     table.set("catalog", exp.to_identifier(catalog))
     table.set("db", table.args.get("db") or exp.to_identifier("main"))
-    plain = [f"{named(name)} COLLATE c AS {named(name)}" for name, kind in types.items() if kind == "VARCHAR"]
-    replaced = f"REPLACE ({', '.join(plain)})" if plain else ""
-    return f"SELECT * {replaced} FROM {table.sql('duckdb')}"
+    return table.sql("duckdb")
 
 
-def in_parquet(source: str, more: str = "") -> str:
-    """The rows of Parquet files, and what else of them is named."""
-    for path, *_ in stamps(source):
+def in_parquet(place: str, types: Mapping[str, str], more: str = "") -> str:
+    """Return the SQL for the rows of Parquet files, and what else of them is named; times with a zone are in UTC."""
+    for path, *_ in stamps(place):
         _refuse_other_than_parquet(path)
-    return f"SELECT *{more} FROM read_parquet([{paths(source)}], {_NO_MORE})"
+    hive = str(is_hive(place)).lower()  # in a pattern, no fingerprint would show the new name of a folder
+    return (
+        f"SELECT * {_replaced([*_in_utc(types)])}{more} FROM read_parquet([{paths(place)}], hive_partitioning = {hive})"
+    )
+
+
+def is_hive(place: str) -> bool:
+    """Tell whether folders named key=value are columns."""
+    return place.endswith("/") and any("=" in str(Path(name).parent) for name in _below(place))
+
+
+def _in_utc(types: Mapping[str, str]) -> Iterator[str]:
+    """Return the columns of times with a zone as times in UTC: the only form that means the same everywhere."""
+    for name, kind in types.items():
+        if kind == ZONED:
+            yield f"make_timestamp(epoch_us({named(name)})) AS {named(name)}"
+
+
+def _replaced(columns: list[str]) -> str:
+    return f"REPLACE ({', '.join(columns)})" if columns else ""
 
 
 def _refuse_other_than_parquet(path: str) -> None:
-    """By what a file begins with: the database's own words about it would have to be kept from people."""
+    """Refuse by what a file begins with: the database's own words about it would have to be kept from people."""
     with Path(path).open("rb") as file:
-        head = file.read(12)
-    if head[8:] == b"DUCK":
-        raise InvalidDeclaration(
-            f"{path!r} is a DuckDB file. Say which of its tables is meant: {Path(path).name}#table."
-        )
-    if head[:4] != b"PAR1":
-        raise EngineFailed(
-            f"{path!r} is no Parquet file. Give one, a text (.csv, .tsv, .txt, also with .gz), or x.duckdb#table."
-        )
+        head = file.read(4)
+    if head != b"PAR1":
+        raise EngineFailed(f"{path!r} is no Parquet file. Write it anew, or give it its usual ending.")
 
 
-def guessed_csv(source: str) -> str:
-    """A file whose types are being found out; dates only in ISO form, which is what casts read later on."""
-    dates = "dateformat = '%Y-%m-%d', timestampformat = '%Y-%m-%d %H:%M:%S'"
-    guess = f"sample_size = -1, ignore_errors = true, auto_type_candidates = {_CSV_TYPES}, {dates}"
-    return f"SELECT * FROM read_csv([{paths(source)}], {_csv_dialect(source)}, {guess})"
-
-
-def typed_csv(source: str, header: Sequence[str], types: Mapping[str, str]) -> str:
-    """Return the SQL that reads lines of text, each field cast where it can be; a value can never make reading fail.
-
-    The reader goes by position, so `header` must be the names in the order of the file; columns are taken by name.
-    """
-    if set(header) != set(types):
-        raise EngineFailed("The header of a CSV source is not the one that was declared. Refresh the table.")
-    texts = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header)
-    # NULLIF keeps the cast out of the reader, which would drop the whole line instead of one field.
-    casts = [f"TRY_CAST(NULLIF({named(name)}, '') AS {kind}) AS {named(name)}" for name, kind in types.items()]
-    reading = f"auto_detect = false, columns = {{{texts}}}"  # strict: a stray quote would swallow others' lines
-    return f"SELECT {', '.join(casts)} FROM read_csv([{paths(source)}], {_csv_dialect(source)}, {reading})"
-
-
-def _csv_dialect(source: str) -> str:
-    tab = Path(source.removesuffix(".gz")).suffix == ".tsv"
-    return f"""delim = '{chr(9) if tab else ","}', quote = '"', escape = '"', header = true, {_NO_MORE}"""
-
-
-def stamps(source: str) -> list[tuple[str, int, int, int]]:
-    """The files of a source, each with size and times of change: only the last cannot be set back."""
-    pattern = source.rpartition("#")[0] if "#" in source else source
-    files = sorted(glob(pattern)) if any(sign in pattern for sign in "*?[") else [pattern]
-    if "#" in source and Path(f"{pattern}.wal").exists():
-        files.append(f"{pattern}.wal")  # what was written last may be there only
+def stamps(place: str) -> list[tuple[str, int, int, int]]:
+    """Return the files of a place, each with size and times of change: only the last cannot be set back."""
     try:
-        found = [(str(Path(path).resolve()), stat(path)) for path in files]
+        found = [(_full(path, place), stat(path)) for path in _files(place)]
     except OSError:
         found = []
     if not found:
-        raise EngineFailed(f"There is no file {pattern!r}. Give the path of a Parquet or CSV file, or x.duckdb#table.")
+        raise EngineFailed(_nothing_there(place))
     return [(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns) for path, status in found]
 
 
-def is_numbered(source: str, types: Mapping[str, str]) -> bool:
-    """Whether every row of a source has a number: Parquet files do, unless they use those names for something else."""
+def _full(path: str, place: str) -> str:
+    return path if place.endswith("/") else str(Path(path).resolve())  # a link in a folder keeps its key=value
+
+
+def _files(place: str) -> list[str]:
+    if place.endswith("/"):
+        return [f"{place}{name}" for name in _below(place)]
+    if is_table(place):
+        file = place.rpartition("#")[0]
+        return [file, *([f"{file}.wal"] if Path(f"{file}.wal").exists() else [])]  # the last writes may be there only
+    return [path for pattern in place.split("\n") for path in matching(pattern)]
+
+
+def matching(pattern: str) -> list[str]:
+    """Return the files a pattern means, in order; a file of that very name is meant before anything else."""
+    return [pattern] if Path(pattern).exists() or not any(sign in pattern for sign in "*?[") else sorted(glob(pattern))
+
+
+def _below(folder: str) -> list[str]:
+    """Return the Parquet files in a folder and its folders, relative to it; names that begin with . or _ are hidden."""
+    found = (path.relative_to(folder) for path in Path(folder).rglob("*") if path.suffix.lower() in (".parquet", ".pq"))
+    return sorted(str(path) for path in found if not any(part.startswith((".", "_")) for part in path.parts))
+
+
+def _nothing_there(place: str) -> str:
+    if place.endswith("/"):
+        return (
+            f"Folder {place!r} has no Parquet file. For files of another kind give a pattern, such as '{place}*.csv'."
+        )
+    first = place.partition("\n")[0]
+    return f"There is no file {first!r}. Give the path of a Parquet or CSV file, or x.duckdb#table."
+
+
+def content_names(place: str) -> list[str]:
+    """Return what a fingerprint covers besides the content of files: a table's name, or names that are columns."""
+    if place.endswith("/"):
+        return ["folder", *_below(place)]
+    return [place.rpartition("#")[2] if is_table(place) else ""]
+
+
+def is_numbered(place: str, types: Mapping[str, str]) -> bool:
+    """Tell whether every row has a number: in Parquet files it has, unless they use those names for something else."""
     taken = {"file_index", "file_row_number", FILE, ROW_NUMBER, FOUND} & {name.lower() for name in types}
-    return not (is_object(source) or "#" in source or is_csv(source) or taken)
+    return not (is_object(place) or is_table(place) or taken)
 
 
-def paths(source: str) -> str:
-    """The files of a source, as a list in SQL without its brackets."""
-    return ", ".join(quoted(stamp[0]) for stamp in stamps(source))
+def paths(place: str) -> str:
+    """Return the files of a place, as a list in SQL without its brackets."""
+    return ", ".join(quoted(stamp[0]) for stamp in stamps(place))
 
 
 def quoted(text: str) -> str:
-    """A text in SQL."""
+    """Return a text in SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def named(name: str) -> str:
-    """A name in SQL."""
+    """Return a name in SQL."""
     return '"' + name.replace('"', '""') + '"'

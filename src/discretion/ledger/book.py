@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 import sqlalchemy as sa
@@ -12,6 +12,7 @@ from discretion.guarantee import PICO, Guarantee, Model
 from discretion.ledger import moving, schema, spend
 from discretion.ledger.chain import entries, verify_tip
 from discretion.ledger.history import history
+from discretion.ledger.notice import declared_charges
 from discretion.ledger.offer import Cohort, Offer
 from discretion.ledger.people import person_text
 from discretion.ledger.receipt import Receipt, receipt
@@ -202,6 +203,11 @@ class Ledger:
         """Every entry, in order."""
         with self._store.reading() as db:
             return history(entries(db))
+
+    def declared_charges(self) -> list[dict[str, Any]]:
+        """Return every charge with the declaration of its table at that time."""
+        with self._store.reading() as db:
+            return list(declared_charges(entries(db)))
 
     def head(self) -> str:
         """The end of the chain. Keep it elsewhere: the audit then notices a ledger that was put back to an old copy."""

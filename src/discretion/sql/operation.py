@@ -260,9 +260,16 @@ def merged(results: Sequence[Scalar]) -> Scalar:
 
 
 def alike(node: exp.Expr, parts: Sequence[Scalar]) -> list[Scalar]:
-    """Operands of one kind: a text literal is read as a date among dates; anything else that differs is refused."""
+    """Operands of one kind; anything that differs is refused.
+
+    A text literal is read as a date among dates, and a person's text as a number among numbers: people in a text file
+    are always texts, also where all of them are numbers.
+    """
     if any(part.kind in _TIMES for part in parts):
         parts = [_moment(part) if part.kind == "text" and part.literal else part for part in parts]
+    if any(part.kind == "number" for part in parts):
+        whole: dict[str, Any] = {"kind": "number", "storage": "integer", "whole": True, "number": None}
+        parts = [part if part.number is None else replace(part, total=part.number, **whole) for part in parts]
     kinds = {part.kind for part in parts} - {"null"}
     if kinds == set(_TIMES):
         return [replace(part, kind="timestamp", total=_try_cast(part.total, "TIMESTAMP")) for part in parts]

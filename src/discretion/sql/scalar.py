@@ -41,6 +41,7 @@ class Scalar:
     columns: frozenset[str] = frozenset()  # of the protected table
     required: bool = False  # NULL only where the steward declared there is none
     size: int = 1
+    number: exp.Expr | None = None  # the number that a person's text is, NULL where another text is written so
 
     def __post_init__(self) -> None:
         if self.size > MOST_NODES:
@@ -182,4 +183,12 @@ def _declared(table: Table, name: str, shown_as: str | None) -> Scalar:
         values=table.keys.get(name, bare.values),
         columns=frozenset({name}),
         required=name in table.required,
+        number=_number(bare.total) if name == table.person and table.columns[name] == "VARCHAR" else None,
     )
+
+
+def _number(text: exp.Expr) -> exp.Expr:
+    """Return the whole number that a text is; NULL if that number is written in another way: 007 is not 7."""
+    number = exp.TryCast(this=text.copy(), to=exp.DataType.build("BIGINT"))
+    same = exp.EQ(this=exp.cast(number.copy(), "VARCHAR"), expression=text.copy())
+    return exp.Case(ifs=[exp.If(this=same, true=number)])

@@ -1,0 +1,61 @@
+"""Safe: columns as expressions in which no value can make a question fail.
+
+Not a number is NULL: the database's statistics ignore it, and with them a check that a value is finite can vanish.
+Dates and times outside the years 1 to 9999 are NULL. Times with a zone become times in UTC.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from discretion.engines.source import ZONED, named
+
+FLOATS = ("DOUBLE", "FLOAT", "REAL")
+_WIDE = ("HUGEINT", "UHUGEINT")  # Parquet has no such type
+
+
+def _is_time(kind: str) -> bool:
+    return kind in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
+
+
+def safe(name: str, kind: str) -> str:
+    """Return a column as SQL that gives NULL for every value that could make a question fail."""
+    column = named(name)
+    if kind in FLOATS:
+        return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END"
+    if kind == "DATE":
+        return f"CASE WHEN {_in_range(column, 'DATE')} THEN {column} END"
+    if kind == ZONED:
+        return f"CASE WHEN {_in_range(column, ZONED)} THEN make_timestamp(epoch_us({column})) END"
+    if _is_time(kind):
+        moment = f"TRY_CAST({column} AS TIMESTAMP)"
+        return f"CASE WHEN {_in_range(moment, 'TIMESTAMP')} THEN {moment} END"
+    if kind == "VARCHAR":
+        return f"{column} COLLATE c"
+    if kind.startswith("ENUM") or kind in ("JSON", '"NULL"'):
+        return f"CAST({column} AS VARCHAR)"
+    return f"TRY_CAST({column} AS DECIMAL(38, 0))" if kind in _WIDE else column
+
+
+def offends(name: str, kind: str) -> str:
+    """Return an aggregate in SQL: whether a column has a value that must become NULL. It reads every value."""
+    column = named(name)
+    if kind in FLOATS:
+        return f"bool_or(isnan({column}))"
+    if kind in ("DATE", ZONED):
+        return f"bool_or(NOT {_in_range(column, kind)})"
+    if _is_time(kind):
+        return f"bool_or({column} IS NOT NULL AND NOT coalesce({_in_range(f'TRY_CAST({column} AS TIMESTAMP)')}, false))"
+    return f"bit_xor(hash({column})) IS NULL AND false"
+
+
+def select(columns: Mapping[str, str], table: str) -> str:
+    """Return the SQL that gives these expressions their names."""
+    return f"SELECT {', '.join(f'{sql} AS {named(name)}' for name, sql in columns.items())} FROM {table}"
+
+
+def select_all(expressions: Iterable[str], table: str) -> str:
+    """Return the SQL that gives these expressions without names."""
+    return f"SELECT {', '.join(expressions)} FROM {table}"
+
+
+def _in_range(moment: str, kind: str = "TIMESTAMP") -> str:
+    return f"({moment} >= {kind} '0001-01-01' AND {moment} < {kind} '10000-01-01')"
