@@ -38,7 +38,7 @@ def protect(shape: Shape, kind: Kind, folder: Path, table: pa.Table | None = Non
         "person": shape.person.name,
         "rows_per_person": shape.rows_per_person,
         "bounds": {one.name: one.bounds for one in numbers},
-        "grid": {one.name: step for one in numbers if (step := grid(one, kind))},
+        "grid": {one.name: step for one in numbers if (step := grid(one, kind)) and step * 10**4 > width(one)},
         "keys": {one.name: keys(one) for one in shape.columns if one.type in ("text", "category", "bool")},
     }
     if shape.protects == "value":
@@ -54,6 +54,10 @@ def protect(shape: Shape, kind: Kind, folder: Path, table: pa.Table | None = Non
         how["lookups"] = {"names": (kind.write(folder / "names", table), "the key")}
     db.protect("t", source, **how)
     return Protected(db=db, ledger=ledger, kind=kind, shape=shape)
+
+
+def width(column: Column) -> float:
+    return column.bounds[1] - column.bounds[0]
 
 
 def grid(column: Column, kind: Kind) -> float | None:

@@ -9,19 +9,16 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from functools import cache
 from io import StringIO
 from itertools import count
 from math import isfinite
 from pathlib import Path
-from tempfile import mkdtemp
 from types import NoneType
 from typing import Any
 
 import duckdb
 import openpyxl
 import pandas as pd
-import pgserver
 import polars as pl
 import psycopg
 import pyarrow as pa
@@ -191,7 +188,7 @@ def sqlite_value(value: Any) -> Any:
 
 def postgres_table(folder: Path, table: pa.Table) -> str:
     """Write a table of a real PostgreSQL server, with its own types."""
-    server, name = postgres(), f"t{next(NUMBERS)}"
+    server, name = SERVERS[-1], f"t{next(NUMBERS)}"
     columns = [f'"{one.name.replace(chr(34), 2 * chr(34))}" {postgres_type(one.type)}' for one in table.schema]
     with psycopg.connect(server) as db, db.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
@@ -210,14 +207,6 @@ def postgres_type(kind: pa.DataType) -> str:
     return known.get(kind, "numeric(12, 2)" if pa.types.is_decimal(kind) else "text")
 
 
-@cache
-def postgres() -> str:
-    """Start one server for all tests of this process."""
-    folder = Path(mkdtemp())
-    server = pgserver.get_server(folder, cleanup_mode="delete")
-    return str(server.get_uri())
-
-
 def dataset(folder: Path, table: pa.Table) -> pa.dataset.Dataset:
     parquet_pattern(folder, table)
     return pa.dataset.dataset(folder, format="parquet", exclude_invalid_files=True)
@@ -233,6 +222,7 @@ def lazy(folder: Path, table: pa.Table) -> pl.LazyFrame:
 
 INTEGERS = (pa.int8, pa.int16, pa.int32, pa.int64, pa.uint8, pa.uint16, pa.uint32, pa.uint64)
 NUMBERS = count()
+SERVERS: list[str] = []  # the address of a PostgreSQL server, once a test has started it
 TEXT: dict[str, Any] = {"is_text": True}
 KINDS = {
     "parquet": Kind(write=parquet),

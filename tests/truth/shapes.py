@@ -191,7 +191,7 @@ PEOPLE = {
 
 @st.composite
 def shapes(
-    draw: Any, types: tuple[str, ...] = TYPES, most_columns: int = 200, people: tuple[int, int] = (20, 50)
+    draw: Any, types: tuple[str, ...] = TYPES, most_columns: int = 30, people: tuple[int, int] = (20, 50)
 ) -> Shape:
     """Draw a table."""
     rng = simulation(draw(st.integers(0, 2**32 - 1), label="seed"))

@@ -16,6 +16,9 @@ from shapes import EPSILON, Column, shapes
 import discretion as dn
 
 EXAMPLES = 8
+every_kind = pytest.mark.parametrize(
+    "kind", [pytest.param(name, marks=[pytest.mark.xdist_group("postgres")] * (name == "postgresql")) for name in KINDS]
+)
 RUN: dict[str, Any] = {
     "deadline": None,
     "database": None,
@@ -52,7 +55,7 @@ def drawn(asked: Protected, columns: list[Column], data: Any) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@every_kind
 @settings(max_examples=EXAMPLES, derandomize=True, **RUN)
 @given(data=st.data())
 def test_every_answer_is_the_plain_one(kind, data):
@@ -61,7 +64,7 @@ def test_every_answer_is_the_plain_one(kind, data):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@every_kind
 @settings(max_examples=10 * EXAMPLES, **RUN)
 @given(data=st.data())
 def test_every_answer_is_the_plain_one_on_many_more_tables(kind, data):
@@ -69,7 +72,7 @@ def test_every_answer_is_the_plain_one_on_many_more_tables(kind, data):
         assert [] == examine(KINDS[kind], data, Path(folder))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@every_kind
 def test_a_table_may_have_one_column(kind, tmp_path):
     db = dn.connect(tmp_path / "l.discretion")
     for name in ("people", "rows"):
@@ -82,7 +85,27 @@ def test_a_table_may_have_one_column(kind, tmp_path):
     db.close()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_may_have_two_hundred_columns(tmp_path):
+    check_wide("parquet", tmp_path)
+
+
+@pytest.mark.slow
+@every_kind
+def test_a_table_of_every_kind_may_have_two_hundred_columns(kind, tmp_path):
+    check_wide(kind, tmp_path)
+
+
+def check_wide(kind, folder):
+    names = [f"c{199 - i}" for i in range(198)]
+    rows = {name: [(i + row) % 7 for row in range(30)] for i, name in enumerate(names)}
+    table = pa.table({**rows, "who": list(range(30)), "e": [EPSILON] * 30})
+    with dn.connect(folder / "l.discretion") as db:
+        db.protect("t", KINDS[kind].write(folder, table), person="who", epsilon="e")
+        asked = db.sql(f"SELECT {', '.join(f'COUNT_IF({name} = 0) AS {name}' for name in names[::10])} FROM t", share=1)
+    assert {name: rows[name].count(0) for name in names[::10]} == {n: round(v[0]) for n, v in asked.columns.items()}
+
+
+@every_kind
 @pytest.mark.parametrize("protects", ["value", "presence"])
 def test_a_thousand_more_rows_of_one_person_move_an_answer_by_their_bound(kind, protects, tmp_path):
     """At most two rows of a person count, however many there are: the privacy unit is the person."""
