@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from discretion.table import Table
 
 
@@ -26,6 +28,13 @@ def concerns(table: Table, counted: Mapping[tuple[str, str], int]) -> tuple[Conc
     return tuple(_told(table, counted))
 
 
+def told(found: Iterable[Concern]) -> pa.Table:
+    """Return concerns as a table that prints and becomes JSON."""
+    rows = [{"warning": one.kind, "column": one.column, "people": one.count, "text": one.text} for one in found]
+    kinds = {"warning": pa.string(), "column": pa.string(), "people": pa.int64(), "text": pa.string()}
+    return pa.Table.from_pylist(rows, schema=pa.schema(list(kinds.items())))
+
+
 def _told(table: Table, counted: Mapping[tuple[str, str], int]) -> Iterator[Concern]:
     k = table.rows_per_person
     for (kind, about), count in counted.items():
@@ -33,15 +42,15 @@ def _told(table: Table, counted: Mapping[tuple[str, str], int]) -> Iterator[Conc
             continue
         text = {
             "above_rows_per_person": (
-                f"{count:,} people have several rows, but rows_per_person is 1: one row of each counts."
+                f"People with several rows, although rows_per_person is 1: {count:,}. One row of each counts."
                 if k == 1
-                else f"{count:,} people have more than {k:,} rows (rows_per_person); the others do not count."
+                else f"People with more than {k:,} rows (rows_per_person): {count:,}. Their other rows do not count."
             ),
-            "no_preference": f"{count:,} people have no preference; they get the default or the strictest level.",
-            "not_in_register": f"{count:,} people are not in register {table.register!r}; their rows do not count.",
-            "no_person": f"{count:,} rows have no person; they do not count.",
-            "outside_bounds": f"{count:,} rows have a value of {about!r} outside its bounds; it is clamped to them.",
+            "no_preference": f"People without a preference: {count:,}. They get the default or the strictest level.",
+            "not_in_register": f"People not in register {table.register!r}: {count:,}. Their rows do not count.",
+            "no_person": f"Rows without a person: {count:,}. They do not count.",
+            "outside_bounds": f"Rows with a value of {about!r} outside its bounds: {count:,}. It is clamped to them.",
             "key_without_rows": f"No row has the declared key {about}.",
-            "rows_without_key": f"{count:,} rows have a value of {about!r} that is no declared key; no group has them.",
+            "rows_without_key": f"Rows with a value of {about!r} that is no key: {count:,}. No group has them.",
         }[kind]
         yield Concern(kind=kind, text=text, column=about, count=count)

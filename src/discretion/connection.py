@@ -13,7 +13,7 @@ import pyarrow as pa
 from discretion import answer as flow
 from discretion.answer import Question
 from discretion.audit import LedgerAudit, audit_ledger
-from discretion.concern import Concern, concerns, hints
+from discretion.concern import Concern, concerns, hints, told
 from discretion.declaration import declare, refuse_unfit
 from discretion.engines import Engine
 from discretion.enrolment import Enrolment
@@ -24,9 +24,9 @@ from discretion.mechanisms.belief import Assume
 from discretion.notice import notices
 from discretion.plan import Plan
 from discretion.release import Release
-from discretion.source import OPTIONS, Source
-from discretion.steward import Admitted, Earlier, Steward, reading_options
-from discretion.table import COPY, Lookup, Table
+from discretion.source import OPTIONS
+from discretion.steward import Admitted, Earlier, Steward, copies_of, looked_up, reading_options, whence
+from discretion.table import Lookup, Table
 
 ENGINES = {"duckdb": "DuckDB"}  # module -> its engine
 
@@ -64,7 +64,7 @@ class Connection:
     ) -> None:
         self._place_of_ledger, self._ledger = place, Ledger(place, create=create)
         self._engine, self._analyst = engine, analyst
-        self._steward = Steward(engine=engine, **_copies(place, copies))
+        self._steward = Steward(engine=engine, **copies_of(place, copies))
         self._warnings: tuple[Concern, ...] = ()
 
     def close(self) -> None:
@@ -147,8 +147,8 @@ class Connection:
             places.append(found.place)
             lookups = (declared.get("lookups") or {}).items()
             declared["lookups"] = {key: self._lookup(name, key, value, places) for key, value in lookups}
-            public = [_whence(lookup.source, lookup.origin) for lookup in declared["lookups"].values()]
-            self._keep_apart(name, _whence(found.place, found.origin), public)
+            public = [whence(lookup.source, lookup.origin) for lookup in declared["lookups"].values()]
+            self._keep_apart(name, whence(found.place, found.origin), public)
             known = [one.name for one in self._ledger.registers()]
             owner: dict[str, Any] = {"person": person, "epsilon": epsilon, "register": register}
             table = replace(
@@ -190,11 +190,7 @@ class Connection:
 
     def warnings(self) -> Listing:
         """Return what seemed wrong with the rows that this connection admitted last: for the steward's eyes only."""
-        told = [
-            {"warning": one.kind, "column": one.column, "people": one.count, "text": one.text} for one in self._warnings
-        ]
-        schema = [("warning", pa.string()), ("column", pa.string()), ("people", pa.int64()), ("text", pa.string())]
-        return Listing(pa.Table.from_pylist(told, schema=pa.schema(schema)))
+        return Listing(told(self._warnings))
 
     def notices(self) -> Listing:
         """Return the entries whose answers were computed wrongly by an earlier version, and why."""
@@ -361,16 +357,16 @@ class Connection:
             raise InvalidDeclaration(
                 f"Lookup {name!r} has no column {key!r}; it has {', '.join(map(repr, found.columns))}."
             )
-        return _looked_up(key, found)
+        return looked_up(key, found)
 
     def _keep_apart(self, name: str, place: str, lookups: Sequence[str]) -> None:
         """Refuse rows of people as a lookup: joined ON 17 = id, one person's row would meet everybody's."""
         others = [one for one in self._ledger.tables() if one.name != name]
         enrolled = [Enrolment.from_json(one.source) for one in self._ledger.registers()]
         joined = [lookup for one in others for lookup in one.lookups.values()]
-        public = {*lookups, *(_whence(lookup.source, lookup.origin) for lookup in joined)}
-        people = {place, *(_whence(one.source, one.origin) for one in enrolled)}
-        people |= {_whence(one.source, one.origin) for one in others}
+        public = {*lookups, *(whence(lookup.source, lookup.origin) for lookup in joined)}
+        people = {place, *(whence(one.source, one.origin) for one in enrolled)}
+        people |= {whence(one.source, one.origin) for one in others}
         if both := sorted({*map(_one_spelling, public)} & {*map(_one_spelling, people)}):
             raise InvalidDeclaration(
                 f"{both[0]!r} holds rows of people, so it cannot be a lookup: whatever it says about somebody could be "
@@ -400,7 +396,7 @@ class Connection:
             return lookup  # an object is in the state it was given in
         found = self._steward.again(name, earlier, None, {})
         places.append(found.place)
-        return _looked_up(lookup.key, found)
+        return looked_up(lookup.key, found)
 
     def _surveyed(self, table: Table) -> tuple[Concern, ...]:
         register = Enrolment.from_json(self._ledger.register(table.register).source)
@@ -413,25 +409,6 @@ class Connection:
         if not names:
             raise InvalidDeclaration("Nobody is enrolled yet: begin with `register` or `protect`.")
         raise InvalidDeclaration(f"Say which `register` is meant: the ledger holds {', '.join(map(repr, names))}.")
-
-
-def _copies(place: str, folder: str | Path | None) -> dict[str, Any]:
-    """Return where copies are kept, and what their names begin with: the ledger's folder and name."""
-    path = Path(place.removeprefix("sqlite:///"))
-    if "://" in str(place.removeprefix("sqlite:///")):
-        return {"folder": None if folder is None else Path(folder).expanduser().resolve(), "prefix": "ledger"}
-    kept = path.resolve().parent if folder is None else Path(folder).expanduser().resolve()
-    return {"folder": kept, "prefix": path.name}
-
-
-def _looked_up(key: str, found: Admitted) -> Lookup:
-    state: dict[str, Any] = {"source": found.place, "origin": found.origin, "admitted": found.fingerprint}
-    return Lookup(key=key, columns=dict(found.columns), **state)
-
-
-def _whence(place: str, origin: str) -> str:
-    """Return where rows came from: two copies of one file are the same rows."""
-    return str(Source.from_json(origin)) if place.endswith(COPY) and origin else place
 
 
 def _one_spelling(place: str) -> str:

@@ -152,6 +152,26 @@ def reading_options(declared: dict[str, Any]) -> dict[str, Any]:
     return {name: declared.pop(name) for name in OPTIONS if name in declared}
 
 
+def copies_of(place: str, folder: str | Path | None) -> dict[str, Any]:
+    """Return where copies are kept, and what their names begin with: the ledger's folder and name."""
+    path = Path(place.removeprefix("sqlite:///"))
+    if "://" in str(place.removeprefix("sqlite:///")):
+        return {"folder": None if folder is None else Path(folder).expanduser().resolve(), "prefix": "ledger"}
+    kept = path.resolve().parent if folder is None else Path(folder).expanduser().resolve()
+    return {"folder": kept, "prefix": path.name}
+
+
+def looked_up(key: str, found: Admitted) -> Lookup:
+    """Return the declaration of a lookup in the state that was admitted."""
+    state: dict[str, Any] = {"source": found.place, "origin": found.origin, "admitted": found.fingerprint}
+    return Lookup(key=key, columns=dict(found.columns), **state)
+
+
+def whence(place: str, origin: str) -> str:
+    """Return where rows came from: two copies of one file are the same rows."""
+    return str(Source.from_json(origin)) if place.endswith(COPY) and origin else place
+
+
 def _with_table(place: Any, old: Source) -> Any:
     """Return the place with the table of a database: `refresh` may be given only the file that moved."""
     if old.kind not in ("sqlite", "duckdb", "postgresql") or "#" in str(place):

@@ -1,14 +1,19 @@
 """Columns of a text are found by their names, in whatever order the file has them."""
 
+import json
 import shutil
 from itertools import permutations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import discretion as dn
+from discretion.cli import app
 from discretion.errors import InvalidDeclaration, SourceChanged
+from discretion.notice import SWAPPED
 
+pytestmark = pytest.mark.xdist_group("old ledger")  # its files have one place only
 FIXTURES = Path(__file__).parent / "fixtures"
 OLD_FOLDER = Path("/tmp/discretion-issue-12")  # where the files of the old ledger were: it knows no other place
 PATIENTS = [*((1, value) for value in range(500)), *((patient, 1000 + patient) for patient in range(2, 1002))]
@@ -34,14 +39,17 @@ def admissions() -> dict[str, list[object]]:
 def old_ledger(tmp_path: Path) -> Path:
     """A ledger of version 0.1.0 with the wrong answers it gave, and its files where it looks for them."""
     OLD_FOLDER.mkdir(exist_ok=True)
-    for name, text in {
+    texts = {
         "p2.csv": write_csv(tmp_path / "p2.csv", admissions()).read_text(),
         "sorted.csv": "age,epsilon,id\n" + "".join(f"{i % 90},1,s{i}\n" for i in range(50)),
         "people.csv": "id,epsilon\n" + "".join(f"v{i},1\n" for i in range(50)),
-    }.items():
-        (OLD_FOLDER / name).write_text(text)
-    for name in ("plain.parquet", "visits.parquet"):
-        shutil.copy(FIXTURES / name, OLD_FOLDER / name)
+    }
+    files = {name: text.encode() for name, text in texts.items()}
+    files |= {name: (FIXTURES / name).read_bytes() for name in ("plain.parquet", "visits.parquet")}
+    for name, content in files.items():
+        path = OLD_FOLDER / name
+        if not path.exists() or path.read_bytes() != content:  # another run may be reading it
+            path.write_bytes(content)
     return Path(shutil.copy(FIXTURES / "version-0.1.0.sqlite", tmp_path / "old.discretion"))
 
 
@@ -106,3 +114,36 @@ def test_a_wrong_answer_that_is_stored_is_not_served_again(old_ledger: Path) -> 
 def test_right_answers_of_an_old_ledger_are_still_free(old_ledger: Path) -> None:
     with dn.connect(old_ledger) as db:
         assert "16-d61eddaf0e9a" == db.sql("SELECT COUNT(*) AS n FROM plain WHERE age > 20", share=0.1).entry
+
+
+def test_a_ledger_tells_its_steward_which_answers_are_wrong(old_ledger: Path) -> None:
+    with dn.connect(old_ledger) as db:
+        for _ in range(2):
+            assert ["10-92610c96d45b", "12-2a9802fd03a4"] == [notice["entry"] for notice in db.notices()]
+            db.refresh("t")  # they stay wrong
+    outcome = CliRunner().invoke(app, ["refresh", "t", "--ledger", str(old_ledger)])
+    assert "answered 2 question(s) wrongly: 10-92610c96d45b, 12-2a9802fd03a4" in outcome.stderr
+    shown = CliRunner().invoke(app, ["notices", "--ledger", str(old_ledger), "--json"])
+    assert [("t", SWAPPED)] * 2 == [(notice["table"], notice["problem"]) for notice in json.loads(shown.stdout)]
+
+
+def test_a_table_of_an_old_ledger_keeps_its_type(old_ledger: Path) -> None:
+    with dn.connect(old_ledger) as db:
+        db.refresh("t")
+        (table,) = [one for one in db.tables() if one.name == "t"]
+        assert "BIGINT" == table.columns["patient"]
+        assert table.origin
+        assert 1001 == sum(row["people"] for row in db.balance("t"))
+        assert 1001 == sum(row["people"] for row in db.balance("t") if row["in_source"])
+
+
+def test_a_register_of_an_old_ledger_asks_for_the_type_it_forgot(old_ledger: Path) -> None:
+    with dn.connect(old_ledger) as db:
+        with pytest.raises(SourceChanged):  # version 0.1 admitted no state of a table that protects presence
+            db.sql("SELECT COUNT(*) AS n FROM visits WHERE age > 20", share=0.1)
+        with pytest.raises(InvalidDeclaration, match="did not keep the type of 'id'"):
+            db.refresh("people")
+        db.refresh("people", types={"id": "VARCHAR"})
+        assert [(50, True)] == [(row["people"], row["in_source"]) for row in db.balance("people")]
+        db.refresh("visits")
+        assert db.sql("SELECT COUNT(*) AS n FROM visits WHERE age > 20", share=0.1).entry

@@ -66,6 +66,7 @@ def admit(request: Admission) -> tuple[str, tuple[str, ...]]:
 def sound_table(table: pa.Table) -> pa.Table:
     """Return a table in memory as questions may read it; the same table if every value in it is sound."""
     with duckdb.connect(":memory:", config=_READING) as connection:
+        table = _in_utc(table)
         connection.register(STAGED, table)
         rows = f"SELECT * FROM {STAGED}"
         types = _described(connection, rows)
@@ -184,13 +185,14 @@ def _staged(
         connection.register(STAGED, reader)
         types = {**found, **types}
     elif source.kind == "arrow":
-        connection.register(STAGED, _arrow_rows(_files(source)))
+        connection.register(STAGED, _in_utc(_arrow_rows(_files(source))))
     elif source.kind == "duckdb":
         connection.execute(f"CREATE VIEW {STAGED} AS SELECT * FROM {table_in(f'#{source.table}', 'given')}")
+    elif place.endswith("/"):
+        connection.execute(f"CREATE VIEW {STAGED} AS {_rows(place)}")
     else:  # Arrow reads times that DuckDB cannot, and keeps their unit
         files = [path for path, *_ in stamps(place or source.places[0])]
-        hive = "hive" if place.endswith("/") else None
-        connection.register(STAGED, pyarrow.dataset.dataset(files, format="parquet", partitioning=hive))
+        connection.register(STAGED, _in_utc(pyarrow.dataset.dataset(files, format="parquet")))
     found = _described(connection, f"SELECT * FROM {STAGED}")
     if unknown := sorted(set(types) - set(found)):
         raise InvalidDeclaration(f"`types` names {unknown[0]!r}, but {str(source)!r} has no such column.")
@@ -251,6 +253,22 @@ def _arrow_rows(files: list[str]) -> Any:
     if files[0].lower().endswith(".arrows"):
         return pa.concat_tables(pa.ipc.open_stream(path).read_all() for path in files)
     return pyarrow.dataset.dataset(files, format="ipc")
+
+
+def _in_utc(rows: Any) -> Any:
+    """Return Arrow rows with coarse times with a zone as times in UTC: DuckDB fails where they do not fit its unit."""
+    coarse = {
+        field.name: pa.timestamp(field.type.unit)
+        for field in rows.schema
+        if pa.types.is_timestamp(field.type) and field.type.tz is not None and field.type.unit in ("s", "ms")
+    }
+    if not coarse:
+        return rows
+    columns = {name: pyarrow.dataset.field(name) for name in rows.schema.names}
+    columns |= {name: columns[name].cast(kind) for name, kind in coarse.items()}
+    if isinstance(rows, pa.Table):
+        return pyarrow.dataset.dataset(rows).to_table(columns=columns)
+    return rows.scanner(columns=columns).to_reader()
 
 
 def _fetched(connection: duckdb.DuckDBPyConnection, source: Source, private: Path) -> Source:

@@ -15,8 +15,11 @@ from discretion.errors import EngineFailed, InvalidDeclaration
 from discretion.source import Source
 
 BATCH = 65_536
+_SHARED: Any = {"isolation_level": None, "check_same_thread": False}  # rows are taken by a thread of the database
 _STORED = {"integer": pa.int64(), "real": pa.float64(), "text": pa.string(), "blob": pa.binary()}
 _DATES = re.compile(r"DATE|TIMESTAMP|DATETIME")
+
+ONE_MOMENT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 # Types that arrive as what they are; all others are sent as text.
 _PLAIN = {
     "boolean": "BOOLEAN",
@@ -42,7 +45,7 @@ def sqlite_rows(source: Source) -> Iterator[Stream]:
     """Read a table or view of a SQLite file as it is at one moment."""
     path = source.places[0]
     try:
-        with closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, isolation_level=None)) as db:
+        with closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, **_SHARED)) as db:
             db.execute("BEGIN")
             columns = _sqlite_columns(db, source)
             schema = pa.schema([(name, kind) for name, (kind, _) in columns.items()])
@@ -122,7 +125,7 @@ def postgres_rows(source: Source) -> Iterator[Stream]:
         try:
             db = opened.enter_context(dbapi.connect(source.secret or source.places[0]))
             cursor = opened.enter_context(db.cursor())
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            cursor.execute(ONE_MOMENT)
             text, types = _postgres_select(cursor, source)
             cursor.execute(text)
             reader = cursor.fetch_record_batch()

@@ -44,7 +44,7 @@ def offends(name: str, kind: str) -> str:
         return f"bool_or(NOT {_in_range(column, kind)})"
     if _is_time(kind):
         return f"bool_or({column} IS NOT NULL AND NOT coalesce({_in_range(f'TRY_CAST({column} AS TIMESTAMP)')}, false))"
-    return f"bit_xor(hash({column})) IS NULL AND false"
+    return f"bit_xor(hash({column})) IS NULL AND COUNT({column}) > 0"  # never so, but only the values can tell
 
 
 def select(columns: Mapping[str, str], table: str) -> str:
