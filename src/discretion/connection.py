@@ -37,17 +37,19 @@ def connect(
     engine: str = "duckdb",
     analyst: str = "",
     create: bool = True,
+    migrate: bool = False,
     copies: str | Path | None = None,
 ) -> "Connection":
     """Open the ledger at a path or PostgreSQL URL; a path that does not exist becomes a new ledger.
 
     Sources that cannot be read in place are copied into the folder `copies`: the ledger's own if it is not given.
+    `migrate` brings a ledger of an older version up to date: make a copy of it first.
     """
     if engine not in ENGINES:
         raise InvalidDeclaration(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {engine!r}.")
     # An engine is loaded when it is chosen: discretion itself needs none of them to be installed.
     opened: Engine = getattr(import_module(f"discretion.engines.{engine}"), ENGINES[engine])()
-    return Connection(str(ledger), opened, analyst=analyst, create=create, copies=copies)
+    return Connection(str(ledger), opened, analyst=analyst, create=create, migrate=migrate, copies=copies)
 
 
 class Connection:
@@ -60,9 +62,10 @@ class Connection:
         *,
         analyst: str = "",
         create: bool = True,
+        migrate: bool = False,
         copies: str | Path | None = None,
     ) -> None:
-        self._place_of_ledger, self._ledger = place, Ledger(place, create=create)
+        self._place_of_ledger, self._ledger = place, Ledger(place, create=create, migrate=migrate)
         self._engine, self._analyst = engine, analyst
         self._steward = Steward(engine=engine, **copies_of(place, copies))
         self._warnings: tuple[Concern, ...] = ()
