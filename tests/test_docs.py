@@ -1,19 +1,26 @@
 """What is documented exists, what exists is documented, and the README runs."""
 
+import ast
+import inspect
 import os
 import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from math import exp
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import discretion
 from discretion import errors
 from discretion.cli import app
+from discretion.connection import ENGINES, Connection
+from discretion.declaration import OPTIONS
 from discretion.mechanisms import MECHANISMS
+from discretion.table import Policy
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -156,3 +163,66 @@ def test_nothing_names_a_place_that_only_its_authors_have():
     for name in texts:
         found = private.findall((ROOT / name).read_text())
         assert name == "tests/test_docs.py" or not found, f"{name}: {found}"
+
+
+# What is named exists ------------------------------------------------------------------------------------------------
+
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+
+
+def messages(within: type[ast.AST] = ast.Module) -> str:
+    """Return every text of the source code: help, docstrings and errors; or only those within one kind of node."""
+    trees = [ast.parse(file.read_text()) for file in sorted((ROOT / "src").rglob("*.py"))]
+    outer = [node for tree in trees for node in ast.walk(tree) if isinstance(node, within)]
+    nodes = [node for one in outer for node in ast.walk(one)]
+    return "\n".join(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def named_texts() -> str:
+    return "\n".join([messages(), *(page.read_text() for page in PAGES)])
+
+
+def test_every_option_that_is_named_can_be_given():
+    """In docs, help and errors: `--option`. Options of other programs are listed here."""
+    others = {"--hidden", "--require-hashes", "--no-deps", "--no-build-isolation"}
+    known = {one for told in described().values() for one in re.findall(r"--[a-z][a-z-]*", told)} | {"--version"}
+    named = {one.rstrip("-") for one in re.findall(r"(?<![\w-])--[a-z][a-z-]+", named_texts())}
+    assert len(named) > 30
+    assert set() == named - known - others
+
+
+def test_every_command_that_is_named_can_be_run():
+    commands = {name.split()[0] for name in described()}
+    named = set(re.findall(r"discretion ([a-z]+)(?= [A-Z\"\[-]|`|\n| ledger| idp)", named_texts()))
+    assert len(named) > 10
+    assert set() == named - commands
+
+
+def test_every_function_and_method_that_is_named_can_be_called():
+    """`dn.x` and `db.x(` of the docs, and what errors recommend in backquotes."""
+    text = named_texts()
+    assert set() == {one for one in re.findall(r"\bdn\.([a-z_]\w*)", text) if not hasattr(discretion, one)}
+    assert set() == {one for one in re.findall(r"\bdb\.([a-z_]\w*)", text) if not hasattr(Connection, one)}
+    advised = set(re.findall(r"(?:with|run|use) `([a-z_]+)(?:\(\))?`", messages(ast.Raise)))
+    assert {"join", "prefer", "refresh"} <= advised
+    options = {name for method in vars(Connection).values() if callable(method) for name in parameters(method)}
+    assert set() == {one for one in advised if not (hasattr(Connection, one) or one in options)}
+
+
+def parameters(method: Callable[..., object]) -> set[str]:
+    return set(inspect.signature(method).parameters)
+
+
+def test_every_keyword_that_errors_recommend_is_an_option():
+    taken = {name for method in vars(Connection).values() if callable(method) for name in parameters(method)}
+    taken |= parameters(discretion.connect)
+    taken |= {name for one in vars(discretion.arrays).values() if inspect.isfunction(one) for name in parameters(one)}
+    taken |= {*OPTIONS, *(name for name in vars(Policy(largest_share=1.0)))}
+    said = set(re.findall(r"\b([a-z_]+)=(?:True|None|\[\"|\{\")", messages()))
+    assert "separate" in said
+    assert set() == said - taken
+
+
+def test_every_engine_can_be_connected_to(tmp_path):
+    for engine in ENGINES:
+        discretion.connect(tmp_path / engine, engine=engine).close()
