@@ -13,7 +13,7 @@ SRC = Path(discretion.__file__).parent
 LAYERS = [
     "errors sheet",
     "preference",
-    "guarantee noise",
+    "guarantee noise relation",
     "table statistics release enrolment listing",
     "declaration column sql",
     "query",
