@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from discretion import noise
-from discretion.mechanisms import MECHANISMS, Belief
+from discretion.guarantee import Protects
+from discretion.mechanisms import MECHANISMS, Belief, Mechanism, answer
+from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.pooled import Pooled
 from discretion.mechanisms.pooling import SIDES
 from discretion.noise import Floats
 from discretion.preference import Specification
-from discretion.statistics import Aggregate, Statistics
+from discretion.statistics import Aggregate, Kind, Statistics
 
 LOW, HIGH = SIDES.index(0.025), SIDES.index(0.975)
 Generator = np.random.Generator  # noqa: TID251  a type, not a source of randomness
@@ -36,7 +38,8 @@ def drawn(levels: Any, parts: Any) -> Callable[[int, Generator], Floats]:
 REGISTERS: dict[str, Callable[[int, Generator], Floats]] = {
     "paper": paper,
     "3 levels": drawn([0.1, 0.5, 1.0], [0.54, 0.37, 0.09]),
-    "5 levels": drawn([0.02, 0.1, 0.3, 1.0, 3.0], [0.2, 0.3, 0.25, 0.15, 0.1]),
+    "5 levels": drawn([0.05, 0.1, 0.2, 0.5, 1.0], [0.2, 0.3, 0.25, 0.15, 0.1]),
+    "5 wide levels": drawn([0.02, 0.1, 0.3, 1.0, 3.0], [0.2, 0.3, 0.25, 0.15, 0.1]),
     "100 levels": drawn(np.arange(1, 101) / 100, [0.01] * 100),
 }
 # relation -> how a person's rate depends on (ε, the share of people with a smaller ε)
@@ -101,23 +104,25 @@ def judge(found: Any, truth: Floats, limits: tuple[float, float]) -> Cell:
     )
 
 
-def propose(aggregate: Aggregate, specification: Specification) -> Pooled:
-    return MECHANISMS["pooled"](aggregate, specification, Belief(assume="gradual"))  # type: ignore[return-value]
+def tuned(aggregate: Aggregate, specification: Specification, assume: Assume = "gradual") -> Mechanism:
+    """`pooled`, or `weighted` under another assumption."""
+    name = "pooled" if assume == "gradual" else "weighted"
+    return MECHANISMS[name](aggregate, specification, Belief(assume=assume))
 
 
-def pooled_counts(
-    register: str, relation: str, share: float, *, people: int, runs: int, seed: int = 1, registers: int = 10
-) -> Cell:
-    """A count of `share` of the people; new preferences in every tenth of the runs."""
-    rng, cells = noise.simulation(seed), []
-    for _ in range(registers):
-        epsilon = REGISTERS[register](people, rng)
-        specification, cohort = Specification.assign(epsilon)
-        mechanism = propose(Aggregate(kind="count", protects="value"), specification)
-        mean = np.bincount(cohort, weights=rates(relation, epsilon, share)) / specification.heads
-        ones = rng.binomial(specification.heads, np.clip(mean, 0, 1), (runs // registers, len(specification.epsilons)))
-        found = answers(mechanism, Statistics(counts=ones), rng)
-        cells.append(judge(found, ones.sum(axis=1).astype(float), mechanism.error.limits or (-np.inf, np.inf)))
+def measure(mechanism: Mechanism, statistics: Statistics, truth: Floats, rng: Generator) -> Cell:
+    """Errors and intervals over many runs, a run in every row of the statistics."""
+    if isinstance(mechanism, Pooled):
+        return judge(answers(mechanism, statistics, rng), truth, mechanism.error.limits or (-np.inf, np.inf))
+    cells = []
+    for run, true in enumerate(truth):
+        one = Statistics(
+            counts=statistics.counts[[run]], totals=None if statistics.totals is None else statistics.totals[[run]]
+        )
+        (value,), (error,) = answer(mechanism, one, rng)
+        low, high = error.interval(value)
+        off = float(value - true)
+        cells.append(Cell(rmse=abs(off), held=float(low <= true <= high), half=(high - low) / 2, off=off))
     return average(cells)
 
 
@@ -129,3 +134,57 @@ def average(cells: list[Cell]) -> Cell:
         half=float(np.mean([cell.half for cell in cells])),
         off=float(np.mean([cell.off for cell in cells])),
     )
+
+
+def measured_count(
+    register: str,
+    relation: str,
+    share: float,
+    *,
+    people: int,
+    runs: int,
+    registers: int = 10,
+    assume: Assume = "gradual",
+    seed: int = 1,
+) -> Cell:
+    """A count of `share` of the people; new preferences for every part of the runs."""
+    rng, cells = noise.simulation(seed), []
+    for _ in range(registers):
+        epsilon = REGISTERS[register](people, rng)
+        specification, cohort = Specification.assign(epsilon)
+        mean = np.bincount(cohort, weights=rates(relation, epsilon, share)) / specification.heads
+        ones = rng.binomial(specification.heads, np.clip(mean, 0, 1), (runs // registers, len(specification.epsilons)))
+        mechanism = tuned(Aggregate(kind="count", protects="value"), specification, assume)
+        cells.append(measure(mechanism, Statistics(counts=ones), ones.sum(axis=1).astype(float), rng))
+    return average(cells)
+
+
+def measured_values(
+    register: str,
+    relation: str,
+    kind: Kind,
+    protects: Protects,
+    *,
+    people: int,
+    runs: int,
+    registers: int = 10,
+    assume: Assume = "gradual",
+    seed: int = 2,
+) -> Cell:
+    """A sum or a mean of skewed values from 0 to 100, which seven of ten people have; they ascend with the rate."""
+    rng, cells = noise.simulation(seed), []
+    aggregate = Aggregate(kind=kind, protects=protects, upper=100)
+    for _ in range(registers):
+        epsilon = REGISTERS[register](people, rng)
+        specification, cohort = Specification.assign(epsilon)
+        rate, levels = rates(relation, epsilon, 0.15), len(specification.epsilons)
+        counts, totals = (np.zeros((runs // registers, levels), dtype=np.int64) for _ in range(2))
+        for run in range(runs // registers):
+            values = np.minimum(rng.gamma(0.7, rate * 140), 100).astype(np.int64)
+            present = rng.random(people) < 0.7
+            counts[run] = np.bincount(cohort[present], minlength=levels)
+            totals[run] = np.bincount(cohort[present], weights=values[present], minlength=levels)
+        truth = totals.sum(axis=1) / (counts.sum(axis=1) if kind == "mean" else 1.0)
+        mechanism = tuned(aggregate, specification, assume)
+        cells.append(measure(mechanism, Statistics(counts=counts, totals=totals.astype(object)), truth, rng))
+    return average(cells)

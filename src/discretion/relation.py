@@ -22,7 +22,7 @@ class Relation:
 
     of: str  # what the means are of
     bands: tuple[Band, ...]
-    difference: float  # mean of the less strict half of the people minus mean of the stricter half
+    difference: float  # mean of the less strict half of the people minus mean of the stricter half, chance left out
     low: float  # 95% interval of the difference
     high: float
 

@@ -1,4 +1,4 @@
-"""A ratio of two pooled totals, by Fieller's argument: numerator − m·denominator is a total like any other, for any m."""
+"""A ratio of two pooled totals, by Fieller's argument: numerator − m·denominator is a total too, for any m."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,10 +28,10 @@ class Ratio:
         """Medians, root mean squared distances from them, and quantiles at `probabilities`, by row."""
         grid = np.broadcast_to(np.linspace(-1.0, 1.0, SCAN), (len(self.top), SCAN))
         for _ in range(2):  # the second time where the first has put nearly everything
-            ends = _inverted(grid, self._below(grid), OUTSIDE)
+            ends = _inverted(grid, self._below(grid)[0], OUTSIDE)
             grid = ends[:, :1] + (ends[:, 1:] - ends[:, :1]) * np.linspace(0, 1, SCAN)
-        below = self._below(grid)
-        values = _inverted(grid, below, (0.5,))[:, 0]
+        below, answer = self._below(grid)
+        values = _inverted(grid, answer, (0.5,))[:, 0]
         weight = np.diff(below, axis=1, prepend=0.0)
         weight[:, -1] += 1 - below[:, -1]
         deviations = np.sqrt((weight * (grid - values[:, None]) ** 2).sum(axis=1))
@@ -50,14 +50,17 @@ class Ratio:
             observed.reshape(grid.size, -1),
             noise.reshape(grid.size, -1),
             variance=(self.most * self.density[:, None] * inside).ravel(),
-            reach=(2 * self.density[:, None] * inside**0.25).ravel(),
+            reach=np.repeat(2 * self.density, grid.shape[1]),
             centre=0.0,
         )
 
-    def _below(self, grid: Floats) -> Floats:
-        """P(mean ≤ m) for every m of the grid, made to ascend."""
-        found = self.residual(grid, self.design.only(1)).below(np.zeros((grid.size, 1)))[:, 0].reshape(grid.shape)
-        return np.asarray(np.maximum.accumulate(found, axis=1))
+    def _below(self, grid: Floats) -> tuple[Floats, Floats]:
+        """P(mean ≤ m) for every m of the grid, made to ascend: cautiously, and as the answer is computed."""
+        found, zero = self.residual(grid, self.design.only(1)), np.zeros((grid.size, 1))
+        cautious, plain = (
+            np.maximum.accumulate(found.below(zero, cautious=how).reshape(grid.shape), axis=1) for how in (True, False)
+        )
+        return np.asarray(cautious), np.asarray(plain)
 
 
 def _inverted(grid: Floats, below: Floats, probabilities: Sequence[float]) -> Floats:

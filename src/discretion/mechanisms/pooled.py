@@ -23,7 +23,7 @@ from discretion.preference import MICRO, Integers, Specification
 from discretion.release import Error
 from discretion.statistics import Aggregate, Measure, Statistics, weigh
 
-FEWEST, MOST = 3, 12  # bands: two do not show whether a relation is gradual
+COUNTS = (3, 4, 5, 6, 8, 12, 16, 24)  # of bands that are tried: two do not show whether a relation is gradual
 POWERS = (0.5, 0.65, 0.8, 0.95)  # bands have equal Σ ε^power: 0 is equal numbers of people, 1 equal budgets
 TOLERANCE = 1.01  # of the least predicted error: within it the most bands are taken
 ASSUMES = (
@@ -157,9 +157,9 @@ def _cuts(specification: Specification, bands: int | None) -> Iterator[tuple[Spa
     """Ways to cut the levels into bands, from public information: also one band for each level where they are few."""
     steps = steps_of(specification)
     used = np.flatnonzero(steps.owned > 0)
-    if bands is None and used.size <= MOST:
+    if bands is None and used.size <= max(COUNTS):
         yield _spans(steps, used)
-    for count in range(min(FEWEST, used.size), MOST + 1) if bands is None else [bands]:
+    for count in [count for count in COUNTS if count < used.size] if bands is None else [bands]:
         for power in POWERS:
             mass = steps.heads[used] * steps.epsilon[used] ** power
             place = (np.cumsum(mass) - mass / 2) / mass.sum()

@@ -106,7 +106,7 @@ class Pool:
         ]
         averages = [row / max(float(row.sum()), 1e-300) for row in averages]
         averages.insert(bands + DIFFERENCE, (steps.heads - 2 * strict) / half)
-        return Design.of(steps.heads, np.array(averages), bands)
+        return Design.of(steps.heads, np.array(averages), bands, trends=[bands + DIFFERENCE])
 
     @cached_property
     def owned(self) -> Floats:

@@ -40,6 +40,7 @@ def release_json(release: Release) -> str:
             "mechanism": release.mechanism,
             "assumes": assumptions,
             "remarks": release.remarks(),
+            "related": {name: [asdict(one) for one in found] for name, found in release.relations().items()},
             "guarantee": {**release.guarantee.to_dict(), "text": str(release.guarantee)},
             "entry": release.entry,
         }
