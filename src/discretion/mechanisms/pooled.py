@@ -23,6 +23,7 @@ from discretion.preference import MICRO, Integers, Specification
 from discretion.release import Error
 from discretion.statistics import Aggregate, Measure, Statistics, weigh
 
+FEW = 8  # levels: each is a band of its own, so that no relation hides within one
 COUNTS = (3, 4, 5, 6, 8, 12, 16, 24)  # of bands that are tried: two do not show whether a relation is gradual
 POWERS = (0.5, 0.65, 0.8, 0.95)  # bands have equal Σ ε^power: 0 is equal numbers of people, 1 equal budgets
 TOLERANCE = 1.01  # of the least predicted error: within it the most bands are taken
@@ -154,11 +155,13 @@ def propose(aggregate: Aggregate, specification: Specification, belief: Belief, 
 
 
 def _cuts(specification: Specification, bands: int | None) -> Iterator[tuple[Span, ...]]:
-    """Ways to cut the levels into bands, from public information: also one band for each level where they are few."""
+    """Ways to cut the levels into bands, from public information: one band for each level where they are few."""
     steps = steps_of(specification)
     used = np.flatnonzero(steps.owned > 0)
     if bands is None and used.size <= max(COUNTS):
         yield _spans(steps, used)
+    if bands is None and used.size <= FEW:
+        return
     for count in [count for count in COUNTS if count < used.size] if bands is None else [bands]:
         for power in POWERS:
             mass = steps.heads[used] * steps.epsilon[used] ** power
