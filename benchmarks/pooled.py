@@ -152,7 +152,9 @@ def measured_real(
         low, high = bounds or (0, 1)
         steps = np.clip(np.where(present, column, low), low, high).round().astype(np.int64)
         counts = np.bincount(cohort[present], minlength=levels)[None].repeat(runs // 3, axis=0)
-        totals = np.bincount(cohort[present], weights=steps[present] - low, minlength=levels)[None].repeat(runs // 3, axis=0)
+        totals = np.bincount(cohort[present], weights=steps[present] - low, minlength=levels)[None].repeat(
+            runs // 3, axis=0
+        )
         aggregate = Aggregate(
             kind="mean" if bounds else "count",
             protects="value",

@@ -18,6 +18,7 @@ LAYERS = [
     "declaration column sql",
     "query",
     "mechanisms engines ledger",
+    "assumption",
     "plan",
     "interval",
     "flank uncertainty arrays audit attack",

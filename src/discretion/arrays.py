@@ -176,6 +176,7 @@ def _answer(
         guarantee=_over(specification, plan.guarantee, whole),
         simulated=rng is not None,
         explanation=str(plan),
+        comparison=plan.comparison,
     )
 
 

@@ -14,6 +14,8 @@ from discretion.guarantee import Guarantee
 from discretion.relation import Relation, draw
 from discretion.sheet import Sheet, to_html
 
+WIDE = 0.1  # an error beyond this part of the answer calls for a comparison of assumptions
+
 
 @dataclass(frozen=True, kw_only=True)
 class Error:
@@ -78,6 +80,11 @@ class Error:
         """Whether the interval is all that is possible."""
         return self.interval(value) == self.limits and not self.bought
 
+    def is_wide(self, value: Any) -> bool:
+        """Whether the 95% error is more than a tenth of the value, or of the ranks."""
+        size = 1.0 if self.unit == "rank" else abs(value) if isinstance(value, int | float) else 0.0
+        return self.half_width() > WIDE * size
+
     def is_outside(self, value: float) -> bool:
         """Whether noise took the value where the truth cannot be; ranks are no values."""
         return self.limits is not None and self.asked is None and not self.limits[0] <= value <= self.limits[1]
@@ -94,6 +101,7 @@ class Release:
     simulated: bool = False  # made with a seeded generator: protects nobody
     entry: str = ""  # the ledger's entry that paid for it
     explanation: str = field(default="", repr=False)
+    comparison: tuple[str, ...] = field(default=(), repr=False)  # predicted errors under each assumption
 
     def __post_init__(self) -> None:
         lengths = {len(values) for values in (*self.columns.values(), *self.errors.values())}
@@ -146,6 +154,7 @@ class Release:
         """The release `to_json` wrote down."""
         content = json.loads(text)
         content["columns"] = {name: tuple(values) for name, values in content["columns"].items()}
+        content["comparison"] = tuple(content.get("comparison", ()))
         content["errors"] = {
             name: tuple(Error.from_dict(error) for error in column) for name, column in content["errors"].items()
         }
@@ -208,6 +217,15 @@ class Release:
             )
         return lines
 
+    def compared(self) -> list[str]:
+        """Predicted errors under each assumption, if an interval is wide: what another question would have given."""
+        answers = [
+            (value, error)
+            for name, errors in self.errors.items()
+            for value, error in zip(self.columns[name], errors, strict=True)
+        ]
+        return list(self.comparison) if any(error.is_wide(value) for value, error in answers) else []
+
     def plot_relation(self, column: str = "", row: int = 0) -> Any:
         """Draw the estimated means against ε with their 95% intervals; return the figure (needs Matplotlib)."""
         from matplotlib.figure import Figure  # an extra: only pictures need it
@@ -224,7 +242,7 @@ class Release:
     def __repr__(self) -> str:
         shown = "\n".join("  ".join(f"{k} = {v}" for k, v in row.items()) for row in self.rows()[:20])
         more = f"\n... {len(self) - 20} more rows" if len(self) > 20 else ""
-        return "\n".join([f"{shown}{more}", *self.remarks(), *self.related(), self.promise()])
+        return "\n".join([f"{shown}{more}", *self.remarks(), *self.related(), *self.compared(), self.promise()])
 
     def _repr_html_(self) -> str:
         return to_html([self.sheet()])
@@ -236,7 +254,7 @@ class Release:
             title=title,
             columns=tuple(self.columns),
             rows=tuple(tuple(row.values()) for row in self.rows()),
-            notes=(*self.remarks(), *self.related(), *self.promise().split("\n"), *paid),
+            notes=(*self.remarks(), *self.related(), *self.compared(), *self.promise().split("\n"), *paid),
             numbers=frozenset(self.errors),
         )
 

@@ -58,6 +58,16 @@ def plan_json(plan: Plan) -> str:
             "aggregate": choice.label,
             "mechanism": choice.chosen.name,
             "candidates": [_candidate_json(candidate) for candidate in choice.candidates],
+            "assumptions": [
+                {
+                    "assume": one.assume,
+                    "mechanism": one.mechanism,
+                    "error": one.error.total,
+                    "unit": one.error.unit,
+                    "pay": one.most,
+                }
+                for one in choice.predictions
+            ],
         }
         for choice in plan.choices
     ]
