@@ -19,6 +19,7 @@ from discretion.statistics import Aggregate, Request
 
 POSITIONS = {"aggregate", "specification", "belief"}  # what every mechanism is proposed with; the rest are options
 MOST_LINES = 12  # of charges in an explanation
+MOST_COMPARED = 2_000  # levels for which assumptions are compared
 MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
 
 
@@ -48,8 +49,11 @@ class Choice:
 
     @cached_property
     def predictions(self) -> tuple[Prediction, ...]:
-        """The predicted error under nothing, gradual and independent; none where the answer is exact anyway."""
-        if not self.mechanism.error.total:
+        """The predicted error under nothing, gradual and independent.
+
+        Left out where the answer is exact, and where there are so many levels that planning three times takes long.
+        """
+        if not self.mechanism.error.total or len(self.specification.epsilons) > MOST_COMPARED:
             return ()
         return predictions(self.aggregate, self.specification, self.belief)
 

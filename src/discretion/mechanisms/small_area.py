@@ -171,7 +171,7 @@ def _posterior(
         cautious=priors[1] / priors[1].sum(axis=1, keepdims=True),
         means=means,
         deviations=np.sqrt(left),
-        laplace=np.minimum((drawn**2).sum(axis=-2) / left**2, 1.0),
+        laplace=np.minimum(np.sqrt((drawn**2).sum(axis=-2)) / left, 1.0),
     )
 
 
