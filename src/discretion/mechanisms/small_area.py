@@ -24,7 +24,7 @@ from discretion.noise import Floats
 from discretion.preference import Integers
 
 TAUS = np.linspace(0.0, 1.0, 26)  # in parts of the range
-PRIOR = 0.2  # scale of the half-normal prior of τ that the answer is computed with
+PRIOR = 0.12  # scale of the half-normal prior of τ that the answer is computed with
 BEFOREHAND = 0.1  # the same for a prediction before the release: relations are usually weaker than the prior allows
 STRAIGHT = 0.5  # λ
 WIDE = 1.0  # standard deviation of the prior of m, in parts of the range
