@@ -203,7 +203,7 @@ def holds(answer, error, true):
 CASES = [(name, origin, sql) for name, origin in SOURCES for sql in QUESTIONS[name]]
 
 
-@pytest.mark.parametrize("assume", [None, "independent"])
+@pytest.mark.parametrize("assume", [None, "gradual", "independent"])
 @pytest.mark.parametrize(("name", "origin", "sql"), CASES)
 def test_the_truth_lies_in_the_interval(connections, name, origin, sql, assume):
     question = Question(sql=sql, assume=assume)
@@ -217,7 +217,7 @@ def test_errors_that_are_too_small_would_be_noticed(connections, sql):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.5])
-@pytest.mark.parametrize("assume", [None, "independent"])
+@pytest.mark.parametrize("assume", [None, "gradual", "independent"])
 @pytest.mark.parametrize(("name", "origin", "sql"), CASES)
 def test_the_truth_lies_in_the_interval_at_least_180_times_in_200(connections, name, origin, sql, assume, share):
     question = Question(sql=sql, assume=assume, share=share)

@@ -111,6 +111,7 @@ def conclude(
         simulated=rng is not None,
         entry=entry,
         explanation=str(plan),
+        comparison=plan.comparison,
     )
 
 

@@ -4,7 +4,8 @@ Every function takes `epsilon`, one per person; those about numbers `bounds`, an
 of them these choices:
 
 mechanism   "auto" (the smallest predicted error) or a name; a name may be followed by that mechanism's own options
-assume      None: nothing about the data; "independent": preferences are unrelated to values; or a number between
+assume      None: nothing about the data; "gradual": people of similar ε are alike, and how values depend on ε is
+            estimated; "independent": preferences are unrelated to values; or a number between
 protects    "value": who is in the data is public; "presence": being in it is secret, and a missing value is an absence
 expect      (low, high): every cohort's fraction or mean is believed to lie there
 rng         None: the secure source; a generator of `noise.simulation(seed)` for experiments
@@ -180,6 +181,7 @@ def _answer(
         guarantee=_over(specification, plan.guarantee, whole),
         simulated=rng is not None,
         explanation=str(plan),
+        comparison=plan.comparison,
     )
 
 

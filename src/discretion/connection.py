@@ -291,7 +291,8 @@ class Connection:
 
         share          the most of each person's own allowance that this may use
         mechanism      "auto" (the smallest predicted error) or a name
-        assume         None: nothing about the data; "independent": preferences are unrelated to values; or between
+        assume         None: nothing about the data; "gradual": people of similar ε are alike, and how values depend on
+                       ε is estimated; "independent": preferences are unrelated to values; or a number between
         expect         (low, high): every level's fraction or mean is believed to lie there
         with_interval  spend a third of a quantile's share on its interval in value units
         partial        let people who cannot pay their share pay what they have left, instead of refusing

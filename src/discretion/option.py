@@ -86,8 +86,10 @@ def whole(text: str | int) -> int:
 
 
 def assumption(text: str) -> Any:
-    """`independent`, or how far levels may differ."""
-    return text if text == "independent" else _number(text, "`independent` or a number from 0 to 1")
+    """`gradual`, `independent`, or how far levels may differ."""
+    if text in ("gradual", "independent"):
+        return text
+    return _number(text, "`gradual`, `independent` or a number from 0 to 1")
 
 
 def user() -> str:
@@ -160,8 +162,11 @@ Seed = Annotated[int, option("N", "Of the invented data and the noise.", whole)]
 Sql = Annotated[str, argument("SQL", "One SELECT about one protected table.")]
 Share = Annotated[float, option("SHARE", "The most of each person's own allowance that this may use.", number)]
 Mechanism = Annotated[str, option("NAME", "One mechanism, instead of the best one.")]
-BELIEF = "Believe that preferences are unrelated to values, or that levels differ by at most B of the range."
-Assume = Annotated[Any, option("independent|B", f"{BELIEF} More accurate; wrong if it is not so.", assumption)]
+BELIEF = (
+    "Believe that people of similar ε are alike (the relation is estimated), that preferences are unrelated to values, "
+    "or that levels differ by at most B of the range."
+)
+Assume = Annotated[Any, option("gradual|independent|B", f"{BELIEF} More accurate; wrong if it is not so.", assumption)]
 Expect = Annotated[Any, option("LOW:HIGH", "Where every level's mean is believed to lie.", interval)]
 Interval = Annotated[bool, flag("--with-interval", "Medians: a third of the share buys an interval.")]
 Partial = Annotated[bool, flag("--partial", "Let people with too little left pay what they have.")]

@@ -1,13 +1,14 @@
 """Choose the mechanism with the smallest predicted error, from public information only."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 from inspect import signature
 from math import isfinite
 from operator import add
 from typing import Any
 
+from discretion.assumption import Prediction, predictions
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.guarantee import Guarantee
 from discretion.mechanisms import MECHANISMS, Belief, Mechanism
@@ -18,6 +19,7 @@ from discretion.statistics import Aggregate, Request
 
 POSITIONS = {"aggregate", "specification", "belief"}  # what every mechanism is proposed with; the rest are options
 MOST_LINES = 12  # of charges in an explanation
+MOST_COMPARED = 2_000  # levels for which assumptions are compared
 MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
 
 
@@ -43,6 +45,17 @@ class Choice:
     candidates: tuple[Candidate, ...]  # best first, unsuitable ones last
     specification: Specification  # what each cohort may spend on it
     label: str = ""  # the aggregate in the words of the question
+    belief: Belief = field(default_factory=Belief)
+
+    @cached_property
+    def predictions(self) -> tuple[Prediction, ...]:
+        """The predicted error under nothing, gradual and independent.
+
+        Left out where the answer is exact, and where there are so many levels that planning three times takes long.
+        """
+        if not self.mechanism.error.total or len(self.specification.epsilons) > MOST_COMPARED:
+            return ()
+        return predictions(self.aggregate, self.specification, self.belief)
 
     @property
     def mechanism(self) -> Mechanism:
@@ -68,6 +81,16 @@ class Plan:
     def request(self) -> Request:
         """What the engine must compute."""
         return Request(measures=tuple(choice.mechanism.measure for choice in self.choices), source=self.source)
+
+    @property
+    def comparison(self) -> tuple[str, ...]:
+        """For every choice, its predicted errors under the assumptions that can be made, one line each."""
+        several = len(self.choices) > 1
+        return tuple(
+            f"{choice.label}: {prediction}" if several else f"{prediction}"
+            for choice in self.choices
+            for prediction in choice.predictions
+        )
 
     def __str__(self) -> str:
         several = len(self.choices)
@@ -151,6 +174,7 @@ def _choose_one(
         candidates=tuple(candidates),
         specification=specification,
         label=label or aggregate.kind,
+        belief=belief,
     )
 
 
@@ -186,6 +210,7 @@ def _explain(choice: Choice) -> str:
     lines += [f"  {candidate.name:<14} {_verdict(candidate)}" for candidate in choice.candidates]
     if choice.mechanism.error.assumption:
         lines.append(f"  assumes {choice.mechanism.error.assumption}; accuracy rests on it, privacy does not")
+    lines += [f"  {prediction}" for prediction in choice.predictions]
     return "\n".join([*lines, *_plain(choice), *_charges(choice)])
 
 
@@ -237,7 +262,11 @@ def _choice_sheet(choice: Choice) -> Sheet:
         title=f"{choice.label}: {choice.chosen.name}",
         columns=("mechanism", "error", "bias", "noise", "compared"),
         rows=tuple(_candidate_row(candidate, choice.chosen) for candidate in suitable),
-        notes=(*ranks, *(f"not {c.name}: {c.reason}" for c in choice.candidates if c.error is None)),
+        notes=(
+            *ranks,
+            *map(str, choice.predictions),
+            *(f"not {c.name}: {c.reason}" for c in choice.candidates if c.error is None),
+        ),
         numbers=frozenset({"error", "bias", "noise", "compared"}),
     )
 

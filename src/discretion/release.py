@@ -11,7 +11,10 @@ import pyarrow as pa
 
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee
+from discretion.relation import Relation, draw
 from discretion.sheet import Sheet, to_html
+
+WIDE = 0.1  # an error beyond this part of the answer calls for a comparison of assumptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +30,8 @@ class Error:
     pull: float = 0.0  # how much further bad data may draw a choice among many: in the interval, not in `total`
     rows: float | None = None  # in ranks: if fewer rows than these are asked about, the error is a share of these
     bought: bool = False  # the interval was released beside the value: its ends are the limits
+    quantiles: tuple[tuple[float, float, float], ...] = ()  # (tail, low, high) of the truth minus the value, if known
+    relation: Relation | None = None  # how choices and values were found to be related, where that was estimated
 
     @property
     def total(self) -> float:
@@ -38,6 +43,8 @@ class Error:
         if not 0 < confidence < 1:
             raise InvalidDeclaration(f"A confidence must be between 0 and 1, got {confidence!r}.")
         missed = 1 - confidence
+        if self.quantiles:
+            return max(map(abs, self._ends(missed / 2)))
         deviations = max(log(1 / missed) / sqrt(2), -NormalDist().inv_cdf(missed / 2))
         return self.bias + self.pull + self.noise * deviations
 
@@ -45,11 +52,38 @@ class Error:
         """Where the truth lies with this confidence; in ranks: which ranks the answer may have instead of the asked."""
         low, high = self.limits if self.limits is not None else (-inf, inf)
         half, value = self.half_width(confidence), value if self.asked is None else self.asked
+        if self.quantiles:
+            below, above = self._ends((1 - confidence) / 2)
+            return max(low, min(value + below, high)), min(high, max(value + above, low))
         return max(low, min(value - half, high)), min(high, max(value + half, low))
+
+    def _ends(self, tail: float) -> tuple[float, float]:
+        """The quantiles at both tails: between stored ones by the logarithm of the tail, beyond them by its slope."""
+        stored = sorted(self.quantiles, reverse=True)
+        place = next((n for n in range(1, len(stored)) if stored[n][0] <= tail), len(stored) - 1)
+        first, second = stored[place - 1], stored[place]
+        part = log(first[0] / tail) / log(first[0] / second[0])
+        low, high = (a + part * (b - a) for a, b in zip(first[1:], second[1:], strict=True))
+        return low, high
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> "Error":
+        """Restore what `dataclasses.asdict` made plain."""
+        restored: dict[str, Any] = {
+            "limits": plain["limits"] and tuple(plain["limits"]),
+            "quantiles": tuple(map(tuple, plain.get("quantiles", ()))),
+            "relation": plain.get("relation") and Relation.from_dict(plain["relation"]),
+        }
+        return cls(**{**plain, **restored})
 
     def says_nothing(self, value: float) -> bool:
         """Whether the interval is all that is possible."""
         return self.interval(value) == self.limits and not self.bought
+
+    def is_wide(self, value: Any) -> bool:
+        """Whether the 95% error is more than a tenth of the value, or of the ranks."""
+        size = 1.0 if self.unit == "rank" else abs(value) if isinstance(value, int | float) else 0.0
+        return self.half_width() > WIDE * size
 
     def is_outside(self, value: float) -> bool:
         """Whether noise took the value where the truth cannot be; ranks are no values."""
@@ -67,6 +101,7 @@ class Release:
     simulated: bool = False  # made with a seeded generator: protects nobody
     entry: str = ""  # the ledger's entry that paid for it
     explanation: str = field(default="", repr=False)
+    comparison: tuple[str, ...] = field(default=(), repr=False)  # predicted errors under each assumption
 
     def __post_init__(self) -> None:
         lengths = {len(values) for values in (*self.columns.values(), *self.errors.values())}
@@ -119,9 +154,9 @@ class Release:
         """The release `to_json` wrote down."""
         content = json.loads(text)
         content["columns"] = {name: tuple(values) for name, values in content["columns"].items()}
+        content["comparison"] = tuple(content.get("comparison", ()))
         content["errors"] = {
-            name: tuple(Error(**{**error, "limits": error["limits"] and tuple(error["limits"])}) for error in column)
-            for name, column in content["errors"].items()
+            name: tuple(Error.from_dict(error) for error in column) for name, column in content["errors"].items()
         }
         return cls(**{**content, "guarantee": Guarantee.from_dict(content["guarantee"])})
 
@@ -165,10 +200,49 @@ class Release:
                 )
         return remarks
 
+    def relations(self) -> dict[str, tuple[Relation, ...]]:
+        """For every column whose release estimated it, how choices and values are related, one a row."""
+        found = {name: tuple(e.relation for e in errors if e.relation) for name, errors in self.errors.items()}
+        return {name: relations for name, relations in found.items() if len(relations) == len(self)}
+
+    def related(self) -> list[str]:
+        """Say in one line a column whether choices and values are visibly related, and by how much."""
+        lines = []
+        for name, relations in self.relations().items():
+            visible = sum(relation.is_visible for relation in relations)
+            lines.append(
+                f"{name}: {relations[0]}"
+                if len(relations) == 1
+                else f"{name}: related: visible in {visible} of {len(relations)} rows; see `relations()`"
+            )
+        return lines
+
+    def compared(self) -> list[str]:
+        """Predicted errors under each assumption, if an interval is wide: what another question would have given."""
+        answers = [
+            (value, error)
+            for name, errors in self.errors.items()
+            for value, error in zip(self.columns[name], errors, strict=True)
+        ]
+        return list(self.comparison) if any(error.is_wide(value) for value, error in answers) else []
+
+    def plot_relation(self, column: str = "", row: int = 0) -> Any:
+        """Draw the estimated means against ε with their 95% intervals; return the figure (needs Matplotlib)."""
+        from matplotlib.figure import Figure  # an extra: only pictures need it
+
+        relations = self.relations()
+        if not relations or (column and column not in relations):
+            raise InvalidDeclaration(
+                'There is no relation to draw: ask with assume="gradual" for a count, sum or mean.'
+            )
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        draw(figure.subplots(), relations[column or next(iter(relations))][row])
+        return figure
+
     def __repr__(self) -> str:
         shown = "\n".join("  ".join(f"{k} = {v}" for k, v in row.items()) for row in self.rows()[:20])
         more = f"\n... {len(self) - 20} more rows" if len(self) > 20 else ""
-        return "\n".join([f"{shown}{more}", *self.remarks(), self.promise()])
+        return "\n".join([f"{shown}{more}", *self.remarks(), *self.related(), *self.compared(), self.promise()])
 
     def _repr_html_(self) -> str:
         return to_html([self.sheet()])
@@ -180,7 +254,7 @@ class Release:
             title=title,
             columns=tuple(self.columns),
             rows=tuple(tuple(row.values()) for row in self.rows()),
-            notes=(*self.remarks(), *self.promise().split("\n"), *paid),
+            notes=(*self.remarks(), *self.related(), *self.compared(), *self.promise().split("\n"), *paid),
             numbers=frozenset(self.errors),
         )
 

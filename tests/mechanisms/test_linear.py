@@ -50,7 +50,8 @@ COMPLETE = {
     "everybody's count": ({"kind": "count"}, (((0, 1),),)),
     "everybody's mean in groups": ({"kind": "mean", "upper": 2, "groups": 2}, TWO_GROUPS),
 }
-BELIEFS = [Belief(), Belief(assume="independent"), Belief(assume=0.3, expect=(0, 1))]
+BELIEFS = [Belief(), Belief(assume="independent"), Belief(assume=0.3, expect=(0, 1)), Belief(assume="gradual")]
+NAMES = ["nothing", "independent", "partly", "gradual"]
 
 
 def cases():
@@ -73,7 +74,7 @@ def proposals(aggregate, universe, belief):
             continue
 
 
-@pytest.mark.parametrize("belief", BELIEFS, ids=["nothing", "independent", "partly"])
+@pytest.mark.parametrize("belief", BELIEFS, ids=NAMES)
 @pytest.mark.parametrize(("aggregate", "states"), list(cases()))
 def test_nobody_loses_more_than_the_charge(aggregate, states, belief):
     universe = universe_of(states)
@@ -82,6 +83,8 @@ def test_nobody_loses_more_than_the_charge(aggregate, states, belief):
         check_nobody_loses_more_than_the_charge(mechanism, universe)
         names.append(name)
     assert {"weighted", "minimum", "threshold", "stretch", "sample"} <= set(names)
+    pools = belief.assume == "gradual" and aggregate.kind != "variance"
+    assert pools == ("pooled" in names)
 
 
 OPTIONS = [
@@ -217,7 +220,7 @@ def test_the_largest_and_the_smallest_epsilon_are_answered_too(name, kind):
         assert 0 <= mechanism.error.total < float("inf")
 
 
-@pytest.mark.parametrize("belief", BELIEFS, ids=["nothing", "independent", "partly"])
+@pytest.mark.parametrize("belief", BELIEFS, ids=NAMES)
 @pytest.mark.parametrize("kind", ["count", "mean", "quantile"])
 def test_a_level_that_nobody_has_any_more_is_no_threshold(kind, belief):
     rank = Fraction(1, 2) if kind == "quantile" else None
@@ -229,7 +232,7 @@ def test_a_level_that_nobody_has_any_more_is_no_threshold(kind, belief):
         MECHANISMS["threshold"](aggregate, specification, belief, threshold="max")
 
 
-@pytest.mark.parametrize("belief", BELIEFS, ids=["nothing", "independent", "partly"])
+@pytest.mark.parametrize("belief", BELIEFS, ids=NAMES)
 @pytest.mark.parametrize("people", [(5, 0), (0, 0)])
 @pytest.mark.parametrize("shape", [{"kind": "count"}, {"kind": "mean"}, {"kind": "mean", "complete": True}])
 @pytest.mark.parametrize("name", ["weighted", "minimum", "threshold", "stretch", "sample", "partition"])

@@ -13,6 +13,7 @@ from discretion.mechanisms import (
     exponential,
     minimum,
     partition,
+    pooled,
     public,
     sample,
     smooth,
@@ -23,6 +24,7 @@ from discretion.mechanisms import (
 )
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.linear import Linear
+from discretion.mechanisms.pooled import Pooled
 from discretion.noise import Floats, Rng
 from discretion.release import Error
 from discretion.statistics import Measure, Statistics
@@ -53,6 +55,7 @@ Propose = Callable[..., Mechanism]
 MECHANISMS: dict[str, Propose] = {
     "public": public.propose,
     "weighted": weighted.propose,
+    "pooled": pooled.propose,
     "weighted_rank": weighted_rank.propose,
     "stretch": stretch.propose,
     "partition": partition.propose,
@@ -66,7 +69,7 @@ MECHANISMS: dict[str, Propose] = {
 
 def answer(mechanism: Mechanism, statistics: Statistics, rng: Rng = None) -> tuple[Floats, tuple[Error, ...]]:
     """The private answers and their errors, one a group; the release itself may tell more than was predicted."""
-    if isinstance(mechanism, Linear):
+    if isinstance(mechanism, Linear | Pooled):
         return mechanism.answer(statistics, rng)
     released = mechanism.release(statistics, rng)
     return released, (mechanism.error,) * len(released)

@@ -6,15 +6,17 @@ from typing import Literal
 
 from discretion.errors import InvalidDeclaration
 
-Assume = Literal["independent"] | float | None
+Assume = Literal["independent", "gradual"] | float | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Belief:
     """How preferences and values may be related, and where cohorts are expected to lie.
 
-    assume  None: nothing is assumed, bias counts at its worst; "independent": preferences are unrelated to values;
-            a number β from 0 to 1: cohort means differ by at most β of the range.
+    assume  None: nothing is assumed, bias counts at its worst; "gradual": people of similar ε are alike, and how
+            means depend on ε is estimated from the release (only `pooled` uses this, for the others it is None);
+            "independent": preferences are unrelated to values; a number β from 0 to 1: cohort means differ by at
+            most β of the range.
     expect  every cohort's fraction or mean lies between these two values.
     """
 
@@ -23,9 +25,9 @@ class Belief:
 
     def __post_init__(self) -> None:
         beta_is_fine = isinstance(self.assume, int | float) and 0 <= self.assume <= 1
-        if not (self.assume is None or self.assume == "independent" or beta_is_fine):
+        if not (self.assume in (None, "gradual", "independent") or beta_is_fine):
             raise InvalidDeclaration(
-                f'assume must be None, "independent" or a number from 0 to 1, got {self.assume!r}.'
+                f'assume must be None, "gradual", "independent" or a number from 0 to 1, got {self.assume!r}.'
             )
         if self.expect is not None:
             try:
@@ -39,7 +41,7 @@ class Belief:
     @property
     def beta(self) -> float | None:
         """How far cohort means may differ, as a part of the range; None: anything."""
-        if self.assume is None:
+        if self.assume in (None, "gradual"):
             return None
         return 0.0 if self.assume == "independent" else float(self.assume)
 
@@ -47,8 +49,8 @@ class Belief:
         parts = []
         if self.assume == "independent":
             parts.append("preferences unrelated to values (wrong if they are related)")
-        elif self.assume is not None:
-            parts.append(f"cohort means within {self.assume:.0%} of the range of each other")
+        elif self.beta is not None:
+            parts.append(f"cohort means within {self.beta:.0%} of the range of each other")
         if self.expect is not None:
             parts.append(f"every cohort between {self.expect[0]:g} and {self.expect[1]:g}")
         return "; ".join(parts)

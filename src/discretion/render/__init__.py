@@ -40,6 +40,7 @@ def release_json(release: Release) -> str:
             "mechanism": release.mechanism,
             "assumes": assumptions,
             "remarks": release.remarks(),
+            "related": {name: [asdict(one) for one in found] for name, found in release.relations().items()},
             "guarantee": {**release.guarantee.to_dict(), "text": str(release.guarantee)},
             "entry": release.entry,
         }
@@ -57,6 +58,16 @@ def plan_json(plan: Plan) -> str:
             "aggregate": choice.label,
             "mechanism": choice.chosen.name,
             "candidates": [_candidate_json(candidate) for candidate in choice.candidates],
+            "assumptions": [
+                {
+                    "assume": one.assume,
+                    "mechanism": one.mechanism,
+                    "error": one.error.total,
+                    "unit": one.error.unit,
+                    "pay": one.most,
+                }
+                for one in choice.predictions
+            ],
         }
         for choice in plan.choices
     ]

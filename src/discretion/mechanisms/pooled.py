@@ -1,0 +1,176 @@
+"""Pooled: one weighted release for every band of similar ε; what they say together is estimated afterwards."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from discretion import noise
+from discretion.errors import InvalidDeclaration, Unsuitable
+from discretion.guarantee import Guarantee
+from discretion.mechanisms.accuracy import believed, centre, laplace_variance, limits
+from discretion.mechanisms.belief import Belief
+from discretion.mechanisms.level import refuse_nobody
+from discretion.mechanisms.linear import parts, refuse_scale, tally, unit_of
+from discretion.mechanisms.pooling import Pool, Span, Steps, steps_of
+from discretion.noise import Floats, Rng
+from discretion.preference import MICRO, Integers, Specification
+from discretion.release import Error
+from discretion.statistics import Aggregate, Measure, Statistics, weigh
+
+FEW = 8  # levels: each is a band of its own, so that no relation hides within one
+COUNTS = (3, 4, 5, 6, 8, 12, 16, 24)  # of bands that are tried: two do not show whether a relation is gradual
+POWERS = (0.5, 0.65, 0.8, 0.95)  # bands have equal Σ ε^power: 0 is equal numbers of people, 1 equal budgets
+TOLERANCE = 1.01  # of the least predicted error: within it the most bands are taken
+ASSUMES = (
+    "the relation of choices and values is gradual (people of similar ε are alike); it was estimated from this release"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pooled:
+    """Release a weighted total for each band of similar ε, then estimate how means depend on ε.
+
+    Definition  Bands of neighbouring levels partition the register. For every band b and every part of the aggregate,
+                release Σ_{u in b} ε_u x_u + Laplace noise, exactly the release of `weighted` with κ = the largest ε
+                of b. The answer is the posterior mean of a small-area model (`small_area.py`): arithmetic on what was
+                released.
+    Guarantee   ε_u. Theorem: let u change. u is in one band, whatever their rows are, because bands come from the
+                register. Only that band's totals move, and by at most ε_u times what one person of weight 1 can move
+                them, which costs ε_u (`linear.py`, `parts`). The other bands' laws are unchanged, and noises are
+                independent, so the log ratio of the whole release is at most ε_u. Choosing bands and computing the
+                answer read public information and released numbers only.
+    Neighbours  presence or value, as the aggregate says. Presence: absent people stay in their band with x_u = 0.
+                Value: a changed value stays in its band, because choices are public.
+    Tested by   tests/mechanisms/test_linear.py::test_nobody_loses_more_than_the_charge,
+                tests/mechanisms/test_pooled.py
+    """
+
+    aggregate: Aggregate
+    specification: Specification
+    bands: tuple[Span, ...]  # of cohorts, strictest first; people who chose 0 are in none
+    belief: Belief = field(default_factory=Belief)
+    error: Error
+
+    def __post_init__(self) -> None:
+        for unit in self.units:
+            refuse_scale(self.aggregate, unit)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee.of(self.specification, self.specification.epsilons, protects=self.aggregate.protects)
+
+    @property
+    def measure(self) -> Measure:
+        return Measure(aggregate=self.aggregate)
+
+    @cached_property
+    def units(self) -> tuple[int, ...]:
+        """By band, the largest whole number of micro-ε that divides every weight."""
+        return tuple(unit_of(self.specification.micro[slice(*band)]) for band in self.bands)
+
+    @property
+    def scales(self) -> tuple[Fraction, ...]:
+        """The noise scale of every part of every band, in the band's units."""
+        return tuple(part.scale * MICRO / unit for part in parts(self.aggregate) for unit in self.units)
+
+    def centres(self, statistics: Statistics) -> tuple[Any, ...]:
+        """The weighted totals before the noise: for every part of every band one array, by group. Private."""
+        micro, found = self.specification.micro, []
+        for part in parts(self.aggregate):
+            totals = tally(part.quantity, statistics, self.aggregate)
+            for band, unit in zip(self.bands, self.units, strict=True):
+                found.append(weigh(totals[:, slice(*band)], micro[slice(*band)] // unit))
+        return tuple(found)
+
+    def release(self, statistics: Statistics, rng: Rng) -> Floats:
+        return self.answer(statistics, rng)[0]
+
+    def answer(self, statistics: Statistics, rng: Rng) -> tuple[Floats, tuple[Error, ...]]:
+        """The private answers and their errors, by group."""
+        noisy = [
+            centre + noise.discrete_laplace(scale, self.aggregate.groups, rng).astype(object)
+            for centre, scale in zip(self.centres(statistics), self.scales, strict=True)
+        ]
+        return self.pool.answer(self.totals(np.array(noisy, dtype=np.float64).T))
+
+    def totals(self, noisy: Floats) -> Floats:
+        """Noisy totals by (row, part and band), from units to micro-ε."""
+        return np.asarray(noisy * np.tile(self.units, len(parts(self.aggregate))))
+
+    @cached_property
+    def pool(self) -> Pool:
+        """What turns noisy totals into answers."""
+        return pool_of(self.aggregate, self.specification, self.belief, self.bands)
+
+
+def pool_of(aggregate: Aggregate, specification: Specification, belief: Belief, bands: tuple[Span, ...]) -> Pool:
+    """The estimation for these bands."""
+    means, full = believed(aggregate, belief), believed(aggregate, Belief())
+    width = full.high - full.low
+    units = [unit_of(specification.micro[slice(*band)]) for band in bands]
+    return Pool(
+        aggregate=aggregate,
+        specification=specification,
+        bands=bands,
+        low=full.low,
+        width=width,
+        variance=means.variance,
+        narrow=(means.high - means.low) / width,
+        centre=float(centre(aggregate, belief)),
+        deviations=tuple(
+            sqrt(laplace_variance(float(part.scale) * MICRO / unit)) * unit
+            for part in parts(aggregate)
+            for unit in units
+        ),
+        assumption="; ".join(filter(None, [ASSUMES, str(belief)])),
+        limits=limits(aggregate, specification),
+    )
+
+
+def propose(aggregate: Aggregate, specification: Specification, belief: Belief, *, bands: int | None = None) -> Pooled:
+    if belief.assume != "gradual":
+        raise Unsuitable('It takes the relation of choices and values to be gradual: ask with assume="gradual".')
+    if aggregate.kind not in ("count", "people", "sum", "mean"):
+        raise Unsuitable("It answers counts, sums and means only.")
+    if bands is not None and bands < 1:
+        raise InvalidDeclaration(f"bands must be at least 1, got {bands!r}.")
+    refuse_nobody(specification)
+    parts(aggregate)  # refuses what cannot be released
+    means = believed(aggregate, belief)
+    if not means.high > means.low:
+        raise Unsuitable("Nothing can vary within these bounds, so there is nothing to estimate.")
+    tried = [pool_of(aggregate, specification, belief, cut) for cut in dict.fromkeys(_cuts(specification, bands))]
+    least = min(pool.predicted.total for pool in tried)
+    good = [pool for pool in tried if pool.predicted.total <= TOLERANCE * least]
+    best = min(good, key=lambda pool: (-len(pool.bands), pool.predicted.total))  # more bands see more of the relation
+    return Pooled(
+        aggregate=aggregate, specification=specification, bands=best.bands, belief=belief, error=best.predicted
+    )
+
+
+def _cuts(specification: Specification, bands: int | None) -> Iterator[tuple[Span, ...]]:
+    """Ways to cut the levels into bands, from public information: one band for each level where they are few."""
+    steps = steps_of(specification)
+    used = np.flatnonzero(steps.owned > 0)
+    if bands is None and used.size <= max(COUNTS):
+        yield _spans(steps, used)
+    if bands is None and used.size <= FEW:
+        return
+    for count in [count for count in COUNTS if count < used.size] if bands is None else [bands]:
+        for power in POWERS:
+            mass = steps.heads[used] * steps.epsilon[used] ** power
+            place = (np.cumsum(mass) - mass / 2) / mass.sum()
+            band = np.minimum((place * count).astype(int), count - 1)
+            yield _spans(steps, used[np.flatnonzero(np.diff(band, prepend=-1))])
+
+
+def _spans(steps: Steps, firsts: Integers) -> tuple[Span, ...]:
+    """The bands that start at these steps, as spans of cohorts."""
+    starts = steps.starts[firsts].tolist()
+    return tuple(pairwise([*starts, steps.cohorts]))

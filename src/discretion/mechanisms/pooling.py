@@ -1,0 +1,259 @@
+"""Pooling: noisy totals of bands become answers, errors and relations. Everything here reads released numbers only."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from math import sqrt
+
+import numpy as np
+
+from discretion.mechanisms import small_area
+from discretion.mechanisms.fieller import Ratio
+from discretion.mechanisms.linear import is_affine
+from discretion.mechanisms.small_area import TAILS, Design, Posterior
+from discretion.noise import Floats
+from discretion.preference import MICRO, Integers, Specification
+from discretion.relation import Band, Relation
+from discretion.release import Error
+from discretion.statistics import Aggregate
+
+MOST_STEPS = 512  # of the ladder that the model is computed on: more levels are merged
+SIDES = (*TAILS, *(1 - tail for tail in TAILS))
+EVERYBODY, DIFFERENCE, FIRST_BAND = 0, 1, 2  # places among the averages asked about
+MIDDLE = (0.025, 0.975)  # of a relation's intervals
+OF = {"count": "rows per person", "people": "share of people", "sum": "sum per person", "mean": "mean"}
+Span = tuple[int, int]  # cohorts from the first up to, not including, the second
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Steps:
+    """The levels, merged where there are very many: what the model is computed on. Accuracy only."""
+
+    starts: Integers  # the first cohort of each step
+    heads: Integers
+    owned: Floats  # ε of all its people together
+    cohorts: int
+
+    @cached_property
+    def epsilon(self) -> Floats:
+        """One person's."""
+        return np.asarray(self.owned / np.maximum(self.heads, 1))
+
+
+@lru_cache(maxsize=64)
+def steps_of(specification: Specification) -> Steps:
+    """One step a level, or about 512 of equal Σ √ε; people who chose 0 are on one of their own."""
+    micro, heads = specification.micro, specification.heads
+    starts = np.arange(micro.size)
+    if micro.size > MOST_STEPS:
+        mass = np.cumsum(heads * np.sqrt(micro))
+        place = (mass * (MOST_STEPS / mass[-1])).astype(int)
+        starts = np.flatnonzero((np.diff(place, prepend=-1) > 0) | (np.diff(micro == 0, prepend=False)))
+    return Steps(
+        starts=starts,
+        heads=np.add.reduceat(heads, starts),
+        owned=np.add.reduceat(heads * micro, starts) / MICRO,
+        cohorts=micro.size,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Estimate:
+    """What is known after a release, by row, in the units of the answer."""
+
+    values: Floats
+    deviations: Floats
+    sides: Floats  # (row, quantile): at SIDES
+    levels: Posterior  # of the bands' means, from `start`, in parts of `each`
+    start: Floats  # (row)
+    each: Floats  # (row, band)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool:
+    """How the bands' noisy weighted totals, in micro-ε, are combined."""
+
+    aggregate: Aggregate
+    specification: Specification
+    bands: tuple[Span, ...]
+    low: float  # where one person's contribution lies, in steps: from here
+    width: float  # and so far
+    variance: float  # the most it is believed to vary, in steps²
+    narrow: float  # the part of that range in which means are expected
+    centre: float  # where they are expected, in steps
+    deviations: tuple[float, ...]  # of the noise of every part of every band, in the units of the totals
+    assumption: str
+    limits: tuple[float, float]
+
+    @cached_property
+    def band_of(self) -> Integers:
+        """The band of every step; −1 where people chose 0."""
+        firsts = [first for first, _ in self.bands]
+        return np.searchsorted(firsts, steps_of(self.specification).starts, side="right") - 1
+
+    @cached_property
+    def design(self) -> Design:
+        """Observed: every band, weighted by ε. Asked about: everybody, the halves' difference, every band by heads."""
+        steps, bands = steps_of(self.specification), len(self.bands)
+        member = self.band_of == np.arange(bands)[:, None]  # (band, step)
+        ends = np.cumsum(steps.heads)
+        half = ends[-1] / 2
+        strict = np.clip(half - (ends - steps.heads), 0, steps.heads)  # how many of each step are in the stricter half
+        averages = [
+            *(member * steps.owned),
+            steps.heads,
+            *(member * steps.heads),
+        ]
+        averages = [row / max(float(row.sum()), 1e-300) for row in averages]
+        averages.insert(bands + DIFFERENCE, (steps.heads - 2 * strict) / half)
+        return Design.of(steps.heads, np.array(averages), bands, trends=[bands + DIFFERENCE])
+
+    @cached_property
+    def owned(self) -> Floats:
+        """The micro-ε of every band's people together."""
+        weight = self.specification.heads * self.specification.micro
+        return np.array([float(weight[slice(*band)].sum()) for band in self.bands])
+
+    # Before the release ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def predicted(self) -> Error:
+        """The error that is expected, averaged over relations of any strength and counting variances at their most.
+
+        For a ratio, as if everybody had a value and groups were equally large.
+        """
+        noise = (np.array(self.deviations).reshape(-1, len(self.bands)) / self.owned) ** 2  # (part, band)
+        if is_affine(self.aggregate):
+            found = small_area.expected_variance(
+                self.design,
+                noise[0] / self.width**2,
+                variance=self.variance / self.width**2,
+                reach=self.narrow,
+            )
+            return self._error(sqrt(found) * self._unit * self.width)
+        rows = self.aggregate.rows_per_person / self.aggregate.groups
+        noise = noise[0] / (self.aggregate.upper - self.aggregate.lower) ** 2 + noise[1]
+        found = small_area.expected_variance(
+            self.design, noise, variance=rows * self.aggregate.rows_per_person, reach=2 * rows
+        )
+        return self._error(sqrt(found) / rows * self._half)
+
+    def _error(self, noise: float) -> Error:
+        return Error(bias=0.0, noise=noise, assumption=self.assumption, limits=self.limits)
+
+    @property
+    def _unit(self) -> float:
+        """What one step of everybody's average is in the answer."""
+        people = 1 if self.aggregate.kind == "mean" else self.specification.size
+        return float(self.aggregate.step) * people
+
+    @property
+    def _half(self) -> float:
+        """Half the range of a ratio, in its units."""
+        return float(self.aggregate.step) * (self.aggregate.upper - self.aggregate.lower) / 2
+
+    # After the release ----------------------------------------------------------------------------------------------
+
+    def answer(self, totals: Floats) -> tuple[Floats, tuple[Error, ...]]:
+        """Answers and errors, by row, from noisy totals by (row, part and band)."""
+        found = self.estimate(totals)
+        errors = []
+        for value, deviation, ends, relation in zip(
+            found.values, found.deviations, found.sides, self._relations(found), strict=True
+        ):
+            offsets = (ends - value).tolist()
+            ladder = tuple(zip(TAILS, offsets[: len(TAILS)], offsets[len(TAILS) :], strict=True))
+            plain = self._error(float(deviation))
+            exact = replace(plain, quantiles=ladder, relation=relation)
+            # for those who only use bias, noise and pull: as wide as the quantiles at 95%
+            errors.append(replace(exact, pull=max(0.0, exact.half_width() - plain.half_width())))
+        return found.values, tuple(errors)
+
+    def estimate(self, totals: Floats) -> Estimate:
+        """The same without relations, for many rows at once."""
+        shape = (len(totals), -1, len(self.bands))
+        observed = totals.reshape(shape) / self.owned
+        noise = np.broadcast_to((np.array(self.deviations).reshape(shape[1:]) / self.owned) ** 2, observed.shape)
+        if is_affine(self.aggregate):
+            return self._total(observed[:, 0], noise[:, 0])
+        return self._ratio(observed, noise)
+
+    def _total(self, observed: Floats, noise: Floats) -> Estimate:
+        found = small_area.estimate_shares(
+            self.design,
+            (observed - self.low) / self.width,
+            noise / self.width**2,
+            centre=(self.centre - self.low) / self.width,
+            narrow=self.narrow,
+        )
+        aggregate, rows = self.aggregate, len(observed)
+        people = 1 if aggregate.kind == "mean" else self.specification.size
+        origin = float(aggregate.origin) if aggregate.kind == "mean" or aggregate.size_is_public else 0.0
+        each = float(aggregate.step) * self.width
+        start = origin + float(aggregate.step) * self.low
+        return Estimate(
+            values=people * (start + each * found.mean[:, EVERYBODY]),
+            deviations=people * each * found.deviation[:, EVERYBODY],
+            sides=people * (start + each * found.quantiles(SIDES, EVERYBODY)),
+            levels=found,
+            start=np.full(rows, start),
+            each=np.full((rows, len(self.bands)), each),
+        )
+
+    def _ratio(self, observed: Floats, noise: Floats) -> Estimate:
+        """A mean over a private number of rows: the m for which Σ (x − m) is 0, x from −1 to 1.
+
+        Numerator minus m times denominator is a total like any other, for every m. Where its posterior puts 0 says how
+        probable it is that the mean is below m (Fieller's argument), which stays right if the denominator is small.
+        """
+        most, width = float(self.aggregate.rows_per_person), self.aggregate.upper - self.aggregate.lower
+        rows = small_area.estimate_shares(self.design, observed[:, 1] / most, noise[:, 1] / most**2)
+        density = np.clip(rows.mean, np.minimum(rows.deviation, 1.0), 1.0) * most  # rows a person, never 0
+        ratio = Ratio(
+            design=self.design,
+            top=observed[:, 0] / width,
+            bottom=observed[:, 1],
+            top_noise=noise[:, 0] / width**2,
+            bottom_noise=noise[:, 1],
+            density=density[:, EVERYBODY],
+            most=most,
+        )
+        values, deviations, sides = ratio.solve(SIDES)
+        middle = float(self.aggregate.value(Fraction(self.aggregate.lower + self.aggregate.upper, 2)))
+        start = middle + self._half * values
+        return Estimate(
+            values=start,
+            deviations=self._half * deviations,
+            sides=middle + self._half * sides,
+            levels=ratio.residual(values[:, None]),
+            start=start,
+            each=self._half / density[:, FIRST_BAND:],
+        )
+
+    def _relations(self, found: Estimate) -> list[Relation]:
+        """How the bands differ, in the units of one person."""
+        heads, micro, count = self.specification.heads, self.specification.micro, len(self.bands)
+        people = [int(heads[slice(*band)].sum()) for band in self.bands]
+        epsilons = [(float(micro[first]) / MICRO, float(micro[last - 1]) / MICRO) for first, last in self.bands]
+        means = found.start[:, None] + found.each * found.levels.mean[:, FIRST_BAND:]
+        ends = found.start[:, None, None] + found.each[:, :, None] * np.stack(
+            [found.levels.quantiles(MIDDLE, FIRST_BAND + band) for band in range(count)], axis=1
+        )  # (row, band, end)
+        unit = found.each.mean(axis=1)
+        apart = unit * found.levels.mean[:, DIFFERENCE]
+        within = unit[:, None] * found.levels.quantiles(MIDDLE, DIFFERENCE)
+        return [
+            Relation(
+                of=OF[self.aggregate.kind],
+                bands=tuple(
+                    Band(epsilon=epsilon, people=size, mean=mean, low=low, high=high)
+                    for epsilon, size, mean, (low, high) in zip(
+                        epsilons, people, means[row].tolist(), ends[row].tolist(), strict=True
+                    )
+                ),
+                difference=float(apart[row]),
+                low=float(within[row, 0]),
+                high=float(within[row, 1]),
+            )
+            for row in range(len(means))
+        ]
