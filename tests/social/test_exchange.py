@@ -68,7 +68,7 @@ def test_an_unanswered_pair_has_no_score_and_costs_nothing():
 def test_item_totals_compose_as_in_the_golden_vectors(golden):
     for case in golden["composition"]:
         people = case["releases"] + 1
-        profiles = Profiles.of(np.arange(people), np.zeros(people), np.full(people, case["v"]))
+        profiles = Profiles.of(np.arange(people), np.zeros(people), np.full(people, case["v"]), people=people, items=1)
         exchange = Exchange(ScalarProduct(profiles=profiles, micro_epsilon=int(case["eps"] * MICRO)), rng=simulation(1))
         exchange.ask(np.zeros(people - 1, dtype=int), np.arange(1, people))
         totals = exchange.item_totals(profiles)

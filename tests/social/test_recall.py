@@ -134,7 +134,8 @@ def test_neighbours_help_on_real_visits():
     path = Path(__file__).parents[3] / "shared" / "data" / "msweb_visits.parquet"
     if path.exists():
         visits = pq.read_table(path, columns=["user_id", "area_id"]).slice(0, 3_000)
-        profiles = Profiles.from_arrow(visits, person="user_id", item="area_id").weigh(1000)
+        public = {"people": visits["user_id"].unique().to_pylist(), "catalogue": visits["area_id"].unique().to_pylist()}
+        profiles = Profiles.from_arrow(visits, person="user_id", item="area_id", **public).weigh(1000)
     else:
         profiles = villages()
     outcomes = compare(profiles, [non_private(), hdp(1.0, public_sizes=True)], runs=2, progress=True)

@@ -1,6 +1,6 @@
 """Item-level privacy: one weight per item, similarities and recommendations that keep it, and their honest totals.
 
-profiles = Profiles.of(person, item, weight)                      # who holds what, and how private it is
+profiles = Profiles.of(person, item, weight, people=9, items=50)  # who holds what, and how private it is
 price = split_total(1.0, expected_peers(explore, profiles.people))  # a total of ε = 1 per item of weight 1
 exchange = Exchange(ScalarProduct(profiles=profiles, micro_epsilon=price), budget=1.0)
 clustering = explore(exchange)                                    # everybody's nearest peers, and what it cost
