@@ -56,18 +56,20 @@ class ScalarProduct:
     Tested by   tests/social/test_similarity.py::test_no_item_loses_more_than_its_weight_to_a_scalar_product
 
     The noise must be drawn inside the computation that joins the two profiles: who draws it alone can remove it.
+    Without such a place both sides add noise of this scale: `draws=2`, as between peers (docs/peers.md).
     """
 
     profiles: Profiles
     micro_epsilon: int
     coefficient: Coefficient = "min"
     joining: int = 0
+    draws: int = 1  # 2: each side adds the noise that protects itself
 
     def __post_init__(self) -> None:
-        if self.micro_epsilon <= 0 or self.coefficient not in ("min", "product"):
+        if self.micro_epsilon <= 0 or self.coefficient not in ("min", "product") or self.draws not in (1, 2):
             raise InvalidDeclaration(
-                f"A scalar product needs an epsilon of at least one millionth and the coefficient min or product, got "
-                f"{self.micro_epsilon / MICRO:g} and {self.coefficient!r}."
+                "A scalar product needs an epsilon of at least one millionth, the coefficient min or product and one "
+                f"or two draws, got {self.micro_epsilon / MICRO:g}, {self.coefficient!r} and {self.draws}."
             )
 
     @property
@@ -109,7 +111,8 @@ class ScalarProduct:
 
     def draw(self, left: Integers, right: Integers, rng: Rng) -> Floats:
         """Noisy products, in items."""
-        return np.asarray((self.steps(left, right) + discrete_laplace(self.scale, left.size, rng)) / self.whole)
+        noise = discrete_laplace(self.scale, self.draws * left.size, rng).reshape(self.draws, left.size).sum(axis=0)
+        return np.asarray((self.steps(left, right) + noise) / self.whole)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
