@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from discretion.peers.account import Account
-from discretion.peers.channel import ignore
+from discretion.peers.channel import Channel, ignore
 from discretion.peers.holding import Holding, Terms
 from discretion.peers.identity import Identity
 from discretion.peers.peer import Peer
@@ -71,3 +71,51 @@ async def cycle(peers, *, count=1, friends=0.5):
     await asyncio.gather(*(peer.meet(names) for peer, names in zip(peers, chosen, strict=True)))
     for peer in peers:
         peer.settle()
+
+
+class _Writer:
+    """The writing end of a connection in memory."""
+
+    def __init__(self, reader):
+        self.reader = reader
+
+    def write(self, text):
+        self.reader.feed_data(text)
+
+    async def drain(self):
+        pass
+
+    def close(self):
+        self.reader.feed_eof()
+
+    async def wait_closed(self):
+        pass
+
+
+def without_sockets(monkeypatch, peers):
+    """Connect these peers in memory: the same messages and answers without TLS, many times faster."""
+    by_name = {peer.name: peer for peer in peers}
+
+    @asynccontextmanager
+    async def dial(identity, terms, home, place, *, expected="", record=ignore):
+        there, here = asyncio.StreamReader(), asyncio.StreamReader()
+        mine = Channel(reader=here, writer=_Writer(there), own=identity.name, peer=expected, record=record)
+        host = by_name[expected]
+        theirs = Channel(reader=there, writer=_Writer(here), own=expected, peer=identity.name, record=host.record)
+        serving = asyncio.ensure_future(host._answer(theirs))
+        try:
+            yield mine
+        finally:
+            await serving
+
+    monkeypatch.setattr("discretion.peers.contacts.dial", dial)
+
+
+def prepare(peers):
+    """What `start` does before listening."""
+    for peer in peers:
+        peer.prepare()
+    for peer in peers:
+        for other in peers:
+            if other is not peer:
+                peer.account.meet(other.name, "127.0.0.1", 1)

@@ -55,13 +55,17 @@ class Peer:
         self._keys: Keys | None = None
         self._vector: list[int] = []
 
-    async def start(self, host: str = "127.0.0.1", port: int = 0) -> Place:
-        """Publish or encrypt the profile once, then listen."""
+    def prepare(self) -> None:
+        """Publish or encrypt the profile, once."""
         if self.terms.method == "response":
             self.publication()
         else:
             self._keys = Keys.generate(self.key_bits)
             self._vector = self._keys.encrypt(self.holding.weights.tolist())
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> Place:
+        """Publish or encrypt the profile, then listen."""
+        self.prepare()
         self._server = await asyncio.start_server(self._welcome, host, port, ssl=self.identity.server_context())
         self.contacts.home = Place(host=host, port=self._server.sockets[0].getsockname()[1])
         return self.contacts.home
