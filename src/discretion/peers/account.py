@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from discretion.errors import BudgetExhausted, InvalidDeclaration, LedgerFailed, PeerRefused
-from discretion.preference import MICRO, allowance
+from discretion.preference import allowance
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS budget (only INTEGER PRIMARY KEY CHECK (only = 1), micro_epsilon INTEGER NOT NULL);
@@ -36,20 +36,23 @@ MYSELF = ""  # the key of this peer's own publication
 class Account:
     """The budget of one person over all networks, and the memory of one peer.
 
-    The budget may be changed at every opening: what was spent stays spent.
+    The budget may be changed at every opening: what was spent stays spent. Without one the budget stays as it is.
     """
 
-    def __init__(self, path: Path | None, *, budget: float) -> None:
+    def __init__(self, path: Path | None, *, budget: float | None = None) -> None:
         self.durable, self._held = path is not None, 0
-        micro = int(allowance(budget))
-        if micro <= 0:
+        if budget is None and (path is None or not path.exists()):
+            raise InvalidDeclaration(f"There is no account {str(path)!r} yet. Check the folder.")
+        micro = None if budget is None else int(allowance(budget))
+        if micro is not None and micro <= 0:
             raise InvalidDeclaration(f"A peer needs a budget of at least one millionth, got {budget!r}.")
         with _failing():
             self._db = sqlite3.connect(path if path is not None else ":memory:", timeout=30, isolation_level=None)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")  # a charge survives a crash of the machine as well
             self._db.executescript(SCHEMA)
-            self._db.execute("INSERT OR REPLACE INTO budget VALUES (1, ?)", (micro,))
+            if micro is not None:
+                self._db.execute("INSERT OR REPLACE INTO budget VALUES (1, ?)", (micro,))
 
     @classmethod
     def rehearsal(cls, *, budget: float) -> "Account":
@@ -162,8 +165,3 @@ def _failing() -> Iterator[None]:
         yield
     except sqlite3.Error as failure:
         raise LedgerFailed(f"The peer's account cannot be read or written: {failure}. Check the file.") from None
-
-
-def shown(micro_epsilon: int) -> str:
-    """Return micro-ε as people read it."""
-    return f"{micro_epsilon / MICRO:g}"

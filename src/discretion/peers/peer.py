@@ -231,11 +231,11 @@ class Peer:
         return known
 
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection. Whatever is wrong with it ends it, and nothing else."""
+        """Serve one connection. Anything wrong with it ends it, and nothing else; so does the end of this peer."""
         channel = Channel(reader=reader, writer=writer, own=self.name, record=self.record)
         try:
             async with self._guests:
-                with suppress(PeerRefused, *BROKEN):
+                with suppress(PeerRefused, asyncio.CancelledError, *BROKEN):
                     terms, home = await greet(self.identity, channel)
                     if terms != self.terms.digest or channel.peer == self.name:
                         await channel.send("refused", reason="terms")

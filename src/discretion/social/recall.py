@@ -52,6 +52,26 @@ def recall(neighbours: Integers, held: Any, hidden: Any) -> Floats:
     return _mean_by_person(person, found, held.shape[0])
 
 
+def precision(neighbours: Integers, held: Any, known: Any, hidden: Any) -> Floats:
+    """Return each person's share of hidden items among all that neighbours hold and the person does not know yet.
+
+    0 where neighbours bring nothing new, NaN for people without hidden items. An experiment, like `recall`.
+    """
+    person, place = np.nonzero(neighbours != NOBODY)
+    links = (np.ones(person.size, dtype=np.int32), (person, neighbours[person, place]))
+    brought = _indicator(sparse.csr_array(links, shape=(held.shape[0],) * 2) @ _indicator(held))
+    new = brought - brought.multiply(_indicator(known))
+    hits = np.asarray(new.multiply(_indicator(hidden)).sum(axis=1), dtype=np.float64)
+    shown = np.asarray(new.sum(axis=1), dtype=np.float64)
+    return np.where(np.diff(hidden.indptr) > 0, hits / np.maximum(shown, 1), np.nan)
+
+
+def f1(precision: Floats, recall: Floats) -> Floats:
+    """Return the harmonic mean of precision and recall, 0 where both are."""
+    total = precision + recall
+    return np.where(total > 0, 2 * precision * recall / np.where(total > 0, total, 1), total)
+
+
 def random_recall(held: Any, hidden: Any, neighbours: int) -> Floats:
     """The exact expectation of `recall` for k random neighbours: 1 − C(n−1−h, k)/C(n−1, k), h other holders."""
     people = held.shape[0]
@@ -227,6 +247,12 @@ def _entries(matrix: sparse.csr_array) -> tuple[Integers, Integers]:
     """Row and column of every stored entry, those of value 0 too."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     return rows, matrix.indices.astype(np.int64)
+
+
+def _indicator(matrix: Any) -> Any:
+    """Return 1 where an entry is stored, those of value 0 too."""
+    stored = sparse.csr_array(matrix)
+    return sparse.csr_array((np.ones(stored.nnz, dtype=np.int32), stored.indices, stored.indptr), shape=stored.shape)
 
 
 def _mean_by_person(person: Integers, value: Any, people: int) -> Floats:
