@@ -109,6 +109,7 @@ LIMIT = 6.5  # four nearly normal statistics and two methods: a false alarm in 8
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("crowd")
 @pytest.mark.parametrize("method", METHODS)
 def test_thirty_processes_have_the_law_of_the_simulation(tmp_path, method):
     epsilon, budget = METHODS[method]

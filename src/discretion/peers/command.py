@@ -127,7 +127,7 @@ def demo(
     """
     crowd = _load("crowd")
     rhythm = _load("service").Rhythm(cycles=cycles, peers=peers, seconds=seconds)
-    price = epsilon if epsilon is not None else {"response": 1.0, "product": 0.1}.get(method, 0.0)
+    price = epsilon if epsilon is not None else budget / (1 if method == "response" else 25)
     outcome = crowd.run(
         folder,
         number=number,
@@ -138,11 +138,12 @@ def demo(
         rhythm=rhythm,
         seed=seed,
     )
+    drawn = outcome.draw(folder / "clusters.png")
     if json:
         typer.echo(outcome.to_json())
     else:
         show(outcome.sheets(), terminal())
-        typer.echo(outcome.draw(folder / "clusters.png"))
+        typer.echo(drawn)
 
 
 async def _until_told(work: Any) -> None:

@@ -6,8 +6,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from dataclasses import dataclass, field
 from itertools import islice
 
-import numpy as np
-
 from discretion.errors import PeerRefused
 from discretion.noise import Rng, coins
 from discretion.peers.account import Account
@@ -46,8 +44,8 @@ class Contacts:
     async def mingle(self, count: int, rng: Rng = None) -> None:
         """Swap address books with up to `count` random peers."""
         known = sorted(self.account.members())
-        chosen = {known[int(coin % np.uint64(len(known)))] for coin in coins(count, rng)} if known else set()
-        for name in sorted(chosen):
+        order = sorted(zip(coins(len(known), rng).tolist(), known, strict=True))
+        for _, name in order[:count]:
             with suppress(PeerRefused):
                 async with self.call(name) as channel:
                     await self._swap_members(channel)

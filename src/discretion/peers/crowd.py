@@ -23,7 +23,7 @@ from discretion.social.profile import Profiles
 from discretion.social.recall import Split, split
 
 ITEMS, VILLAGES = 60, 3
-INSIDE, OUTSIDE = 0.5, 0.1  # chances to hold an item of one's own village, and of another
+INSIDE, OUTSIDE = 0.8, 0.05  # chances to hold an item of one's own village, and of another
 SHARES = {"unconcerned": 0.23, "pragmatists": 0.43, "fundamentalists": 0.34}
 CATALOGUE = tuple(f"item-{number:02}" for number in range(ITEMS))
 PATIENCE = 240.0  # seconds until a crowd must have started, or finished after its last cycle

@@ -233,17 +233,20 @@ class Peer:
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection. Anything wrong with it ends it, and nothing else; so does the end of this peer."""
         channel = Channel(reader=reader, writer=writer, own=self.name, record=self.record)
-        try:
-            async with self._guests:
-                with suppress(PeerRefused, asyncio.CancelledError, *BROKEN):
-                    terms, home = await greet(self.identity, channel)
-                    if terms != self.terms.digest or channel.peer == self.name:
-                        await channel.send("refused", reason="terms")
-                    else:
-                        self.contacts.introduce(channel.peer, home)
-                        await self._answer(channel)
-        finally:
-            await channel.close()
+        with suppress(PeerRefused, asyncio.CancelledError, *BROKEN):
+            try:
+                async with self._guests:
+                    await self._host(channel)
+            finally:
+                await channel.close()
+
+    async def _host(self, channel: Channel) -> None:
+        terms, home = await greet(self.identity, channel)
+        if terms != self.terms.digest or channel.peer == self.name:
+            await channel.send("refused", reason="terms")
+        else:
+            self.contacts.introduce(channel.peer, home)
+            await self._answer(channel)
 
     async def _answer(self, channel: Channel) -> None:
         kind, fields = await channel.receive("members", "friends of", "swap", "publication of", "compare", "goodbye")

@@ -12,6 +12,7 @@ from discretion.peers.channel import Place
 from discretion.peers.message import NAME, PORT
 from discretion.peers.peer import Peer
 
+ANNOUNCED = 10  # known peers that a peer calls when it comes back
 RETRIES, PAUSE = 40, 0.5  # how often and how many seconds apart the peer to join is called
 CHOOSING = 0.3  # the part of a cycle in which everybody chooses whom to ask; comparisons follow
 
@@ -61,6 +62,7 @@ async def serve(
         if join:
             await _join(peer, join)
             tell("joined")
+        await peer.contacts.mingle(ANNOUNCED)  # who knows this peer from before learns where it listens now
         start = await _beginning(begin, rhythm.seconds)
         await _sleep_until(start - rhythm.seconds)
         if join:
