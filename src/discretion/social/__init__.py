@@ -12,15 +12,18 @@ from discretion.social.gossip import Clustering, expected_peers, explore, gossip
 from discretion.social.profile import Profiles
 from discretion.social.recommendation import Recommendation, recommend
 from discretion.social.response import Response
-from discretion.social.similarity import Cosine, Exact, ScalarProduct
+from discretion.social.similarity import Cosine, Dice, Exact, Jaccard, Overlap, ScalarProduct
 from discretion.social.stretching import distortion, shrinkage, stretch
 
 __all__ = [
     "Clustering",
     "Cosine",
+    "Dice",
     "Exact",
     "Exchange",
     "Function",
+    "Jaccard",
+    "Overlap",
     "Profiles",
     "Recommendation",
     "Response",
