@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-TOPICS = ("noise", "counts", "ranks", "sql", "ledger", "learn", "social")
+TOPICS = ("noise", "counts", "ranks", "sql", "ledger", "learn", "social", "peers")
 
 
 def main(topics: list[str]) -> None:

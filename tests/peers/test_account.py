@@ -18,6 +18,7 @@ def test_a_charge_beyond_the_budget_is_refused_and_nothing_is_refunded(tmp_path)
         account.charge(400_001, "too much")
     account.charge(400_000, "second")
     assert MICRO == account.spent == account.budget
+    assert 0o600 == (tmp_path / "a.sqlite").stat().st_mode & 0o777
     assert [(600_000, "first"), (400_000, "second")] == [row[1:] for row in account.charges()]
     account.close()
     again = Account(tmp_path / "a.sqlite", budget=1.0)

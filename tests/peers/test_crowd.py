@@ -63,7 +63,7 @@ def test_processes_find_one_another_and_one_that_is_killed_comes_back(tmp_path):
         assert name == made.told(1, "listening").partition("@")[0]
         assert spent <= back.spent[1]
         assert all(each <= 1_200_000 for each in back.spent)
-        assert [500_000 * number for number in back.compared] == back.spent
+        assert all(500_000 * number <= each for number, each in zip(back.compared, back.spent, strict=True))
     finally:
         made.stop()
     assert [0, 0, 0] == [process.returncode for process in made.running.values()]

@@ -46,6 +46,8 @@ class Account:
         micro = None if budget is None else int(allowance(budget))
         if micro is not None and micro <= 0:
             raise InvalidDeclaration(f"A peer needs a budget of at least one millionth, got {budget!r}.")
+        if path is not None:
+            path.touch(mode=0o600)
         with _failing():
             self._db = sqlite3.connect(path if path is not None else ":memory:", timeout=30, isolation_level=None)
             self._db.execute("PRAGMA journal_mode = WAL")

@@ -60,6 +60,7 @@ def serve(
     cycles: Cycles = 20,
     peers: Asked = 1,
     seconds: Seconds = 10.0,
+    recommend: Annotated[int, typer.Option(metavar="N", help="Print so many items of friends, at the end.", min=0)] = 0,
     begin: Annotated[Path | None, typer.Option(metavar="FILE", help="Wait for a start time in this file.")] = None,
 ) -> None:
     """Take part with your own profile until interrupted.
@@ -79,7 +80,8 @@ def serve(
     me = peer.Peer(identity=identity, account=book, holding=mine, terms=terms, neighbours=neighbours)
     rhythm = service.Rhythm(cycles=cycles, peers=peers, seconds=seconds)
     place = _load("channel").Place(host=host, port=port)
-    asyncio.run(_until_told(service.serve(me, place=place, join=join, rhythm=rhythm, begin=begin, tell=_tell)))
+    options = {"join": join, "rhythm": rhythm, "begin": begin, "recommended": recommend}
+    asyncio.run(_until_told(service.serve(me, place=place, tell=_tell, **options)))
 
 
 @app.command()

@@ -83,6 +83,7 @@ class Crowd:
             "peers": self.rhythm.peers,
             "seconds": self.rhythm.seconds,
             "begin": self.folder / "begin",
+            "recommend": 3,
         }
         if person:
             options["join"] = self.told(0, "listening")

@@ -114,10 +114,13 @@ class Peer:
 
     async def recommend(self, count: int = 10) -> list[tuple[str, float]]:
         """Return the items that friends seem to hold most, without one's own; free once friends have published."""
-        total = np.zeros(self.terms.items)
+        published = []
         for name in self.view:
             with suppress(PeerRefused):
-                total += self.terms.estimates(await self._publication_of(name))
+                published.append(self.terms.estimates(await self._publication_of(name)))
+        if not published:
+            return []
+        total = np.sum(published, axis=0)
         total[self.holding.held] = -np.inf
         best = np.argsort(-total, kind="stable")[:count]
         return [(self.holding.catalogue[item], float(total[item])) for item in best if total[item] > -np.inf]

@@ -50,11 +50,13 @@ async def serve(
     join: str = "",
     rhythm: Rhythm,
     begin: Path | None = None,
+    recommended: int = 0,
     tell: Callable[[str], None],
 ) -> None:
     """Listen, join, explore for the cycles of `rhythm`, then go on answering until cancelled.
 
-    With `begin`, the first cycle starts at the time (seconds since 1970) that somebody writes into that file.
+    After the cycles it tells up to `recommended` items that friends seem to hold. With `begin`, the first cycle starts
+    at the time (seconds since 1970) that somebody writes into that file.
     """
     await peer.start(place.host, place.port)
     try:
@@ -70,6 +72,8 @@ async def serve(
         for cycle in range(rhythm.cycles):
             await _explore(peer, rhythm, start + cycle * rhythm.seconds)
         tell(f"explored {len(peer.account.scores(peer.terms.digest))} spent {peer.account.spent}")
+        for item, score in await peer.recommend(recommended) if recommended else ():
+            tell(f"recommended {item} {score:.2f}")
         await asyncio.Event().wait()
     finally:
         await peer.leave()
