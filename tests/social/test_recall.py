@@ -143,6 +143,7 @@ def test_neighbours_help_on_real_visits():
         profiles = villages()
     outcomes = compare(profiles, [non_private(), hdp(1.0, public_sizes=True)], runs=2, progress=True)
     assert outcomes[0].recall > outcomes[0].random
+    assert 0 < outcomes[0].f1 < 2 * outcomes[0].precision < 1
 
 
 def test_precision_and_f1_are_those_counted_by_hand():

@@ -98,7 +98,9 @@ class Outcome:
     name: str
     group: str
     recall: float
-    half_width: float  # of the confidence interval of the mean over runs
+    half_width: float  # of the confidence interval of the mean recall over runs
+    precision: float
+    f1: float
     random: float  # the exact expectation of random neighbours on the same networks
     mean_total: float  # ε over all releases, mean over people; an item of weight v lost v times this
     largest_total: float
@@ -182,6 +184,8 @@ def homogeneous(epsilon: float, shares: Mapping[str, float], *, dropped: float =
 @dataclass(frozen=True, kw_only=True)
 class _Sample:
     recall: float
+    precision: float
+    f1: float
     random: float
     mean_total: float
     largest_total: float
@@ -194,21 +198,23 @@ def _cluster(profiles: Profiles, contender: Contender, protocol: Protocol, seed:
 
 
 def _samples(parts: Split, clustering: Clustering, neighbours: int, untested: float) -> dict[str, _Sample]:
-    found = recall(clustering.neighbours, parts.whole.weights, parts.hidden)
-    by_chance = random_recall(parts.whole.weights, parts.hidden, neighbours)
-    values, chance = (np.where(np.isnan(each), untested, each) for each in (found, by_chance))
+    held, hidden = parts.whole.weights, parts.hidden
+    found = recall(clustering.neighbours, held, hidden)
+    exact = precision(clustering.neighbours, held, parts.training.weights, hidden)
+    every = {"recall": found, "precision": exact, "f1": f1(exact, found)}
+    every["random"] = random_recall(held, hidden, neighbours)
+    values = {name: np.where(np.isnan(each), untested, each) for name, each in every.items()}
     members = {"all": np.full(parts.whole.people, True)}
     if parts.whole.groups is not None:
         members |= {name: parts.whole.groups == number for number, name in enumerate(WESTIN)}
-    return {name: _sample(values, chance, clustering, who) for name, who in members.items() if who.any()}
+    return {name: _sample(values, clustering, who) for name, who in members.items() if who.any()}
 
 
-def _sample(values: Floats, chance: Floats, clustering: Clustering, who: Any) -> _Sample:
-    tested = who & ~np.isnan(values)
+def _sample(values: Mapping[str, Floats], clustering: Clustering, who: Any) -> _Sample:
+    tested = who & ~np.isnan(values["recall"])
     spent = clustering.spent[who] / MICRO
     return _Sample(
-        recall=float(values[tested].mean()) if tested.any() else np.nan,
-        random=float(chance[tested].mean()) if tested.any() else np.nan,
+        **{name: float(each[tested].mean()) if tested.any() else np.nan for name, each in values.items()},
         mean_total=float(spent.mean()),
         largest_total=float(spent.max()),
         mean_peers=float(clustering.releases[who].mean()),
@@ -227,6 +233,8 @@ def _outcomes(name: str, samples: list[dict[str, _Sample]]) -> list[Outcome]:
                 group=group,
                 recall=float(values.mean()),
                 half_width=float(quantile * values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else np.nan,
+                precision=float(np.mean([row.precision for row in rows])),
+                f1=float(np.mean([row.f1 for row in rows])),
                 random=float(np.mean([row.random for row in rows])),
                 mean_total=float(np.mean([row.mean_total for row in rows])),
                 largest_total=float(np.max([row.largest_total for row in rows])),
