@@ -69,7 +69,8 @@ def visits(console: Console, people: int = 1_200) -> Profiles:
 def everybody() -> Profiles:
     """All 37,711 visitors."""
     table = pq.read_table(DATA / "msweb_visits.parquet", columns=["user_id", "area_id"])
-    return Profiles.from_arrow(table, person="user_id", item="area_id")
+    people, areas = (table[name].unique().to_pylist() for name in ("user_id", "area_id"))  # the file is public
+    return Profiles.from_arrow(table, person="user_id", item="area_id", people=people, catalogue=areas)
 
 
 def _like_msweb(people: int, mean: int) -> Profiles:
@@ -86,7 +87,8 @@ def likes(console: Console) -> Profiles:
     table = pq.read_table(DATA / "food_world_cup.parquet")
     rated = table.select([name for name in table.column_names if name.startswith("like_")])
     liked = np.column_stack([column.fill_null(0).to_numpy() for column in rated.columns]) >= 4
-    return Profiles.of(*np.nonzero(liked[liked.any(axis=1)]))
+    liked = liked[liked.any(axis=1)]
+    return Profiles.of(*np.nonzero(liked), people=liked.shape[0], items=liked.shape[1])
 
 
 def _mixes(name: str, profiles: Profiles) -> Table:

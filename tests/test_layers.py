@@ -29,6 +29,7 @@ LAYERS = [
     "papers",
     "render option",
     "demo",
+    "peers",
     "cli",
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer.split()}

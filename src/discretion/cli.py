@@ -17,6 +17,7 @@ from discretion.connection import Connection, connect
 from discretion.demo import demonstrate
 from discretion.errors import DiscretionError, InvalidDeclaration, LedgerCorrupt
 from discretion.ledger.restore import restore as restore_ledger
+from discretion.peers.command import app as peers
 from discretion.render.research import attack_sheets, figure_sheets
 from discretion.render.terminal import forgive_signs, show, terminal, working
 from discretion.sheet import Sheet
@@ -52,6 +53,7 @@ app = typer.Typer(
 )
 audits = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check that promises were kept.")
 app.add_typer(audits, name="audit")
+app.add_typer(peers, name="peer")
 attacks = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show why some promises are fenced off.")
 app.add_typer(attacks, name="attack")
 

@@ -10,6 +10,7 @@ DiscretionError
 ├── SourceChanged       data or register differ from the snapshot → the data owner (refresh)
 ├── TableStopped        an earlier question failed                → the steward (resume)
 ├── EngineFailed        the database failed                       → the operator (details in their log)
+├── PeerRefused         another peer broke the protocol or refused → whoever runs that peer
 ├── LedgerFailed        the ledger cannot be opened or written    → the operator
 └── LedgerCorrupt       recorded charges do not add up            → the auditor
 
@@ -62,6 +63,12 @@ class TableStopped(DiscretionError):
 
 class EngineFailed(DiscretionError):
     """The database failed; its own message may quote a private value and is not shown."""
+
+    exit_code = 4
+
+
+class PeerRefused(DiscretionError):
+    """Another peer cannot be reached, could not prove who it is, or said something the protocol does not allow."""
 
     exit_code = 4
 

@@ -68,7 +68,7 @@ def test_an_unanswered_pair_has_no_score_and_costs_nothing():
 def test_item_totals_compose_as_in_the_golden_vectors(golden):
     for case in golden["composition"]:
         people = case["releases"] + 1
-        profiles = Profiles.of(np.arange(people), np.zeros(people), np.full(people, case["v"]))
+        profiles = Profiles.of(np.arange(people), np.zeros(people), np.full(people, case["v"]), people=people, items=1)
         exchange = Exchange(ScalarProduct(profiles=profiles, micro_epsilon=int(case["eps"] * MICRO)), rng=simulation(1))
         exchange.ask(np.zeros(people - 1, dtype=int), np.arange(1, people))
         totals = exchange.item_totals(profiles)
@@ -141,3 +141,22 @@ def test_places_and_distinct():
     assert [0, 0, 1, 2, 1] == places(np.array([7, 3, 7, 7, 3])).tolist()
     assert [3, 7] == distinct(np.array([7, 3, 7, 7, 3])).tolist()
     assert 0 == distinct(np.zeros(0, dtype=int)).size
+
+
+def test_a_refused_pair_takes_nobody_s_turn():
+    """0 can answer once. The pair that is refused leaves the other side free to answer somebody else."""
+    _, exchange = network(people=4, budget=0.5)
+    exchange.ask(np.array([0]), np.array([1]))
+    scores = exchange.ask(np.array([0, 2]), np.array([2, 3]))
+    assert [True, False] == np.isnan(scores).tolist()
+
+
+def test_two_draws_are_the_noise_of_both_sides():
+    profiles, _ = network()
+    steady = ScalarProduct(profiles=profiles, micro_epsilon=MICRO, draws=2)
+    left = np.zeros(20_000, dtype=np.int64)
+    noise = steady.draw(left, left + 1, simulation(3)) - steady.steps(left, left + 1) / steady.whole
+    # variance 2·2 of two Laplace laws of scale 1; 7 deviations of the estimate (kurtosis 4.5) are .37
+    assert abs(4 - np.var(noise)) < 0.37
+    with pytest.raises(InvalidDeclaration, match="two draws"):
+        ScalarProduct(profiles=profiles, micro_epsilon=MICRO, draws=3)

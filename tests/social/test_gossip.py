@@ -19,7 +19,9 @@ PROTOCOLS = {"explore": explore, "explore 3": partial(explore, peers=3), "gossip
 
 def from_sets(sets):
     pairs = [(person, item) for person, items in enumerate(sets) for item in items]
-    return Profiles.of(*zip(*pairs, strict=True), np.ones(len(pairs)))
+    return Profiles.of(
+        *zip(*pairs, strict=True), np.ones(len(pairs)), people=len(sets), items=1 + max(i for _, i in pairs)
+    )
 
 
 def villages(people=120, seed=2):

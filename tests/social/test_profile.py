@@ -16,23 +16,24 @@ def many(people=400, items=50):
 
 
 def test_an_undeclared_weight_is_zero_and_the_item_is_still_held():
-    profiles = Profiles.of([0, 0, 1], [0, 1, 1])
+    profiles = Profiles.of([0, 0, 1], [0, 1, 1], people=2, items=2)
     assert [2, 1] == profiles.sizes.tolist()
     assert [0, 0] == profiles.stretched_sizes.tolist()
     assert [[1, 1], [0, 1]] == profiles.held.toarray().tolist()
 
 
 def test_pairs_given_twice_count_once():
-    profiles = Profiles.of([0, 0, 1], [1, 1, 1], [0.5, 0.9, 1])
+    profiles = Profiles.of([0, 0, 1], [1, 1, 1], [0.5, 0.9, 1], people=2, items=2)
     assert [500, 1000] == profiles.stretched_sizes.tolist()
 
 
 def test_profiles_come_from_a_table_with_weights_in_a_column():
     table = pa.table({"who": ["a", "b", "a"], "what": [10, 10, 30], "openness": [0.25, 1.0, 0.0]})
-    profiles = Profiles.from_arrow(table, person="who", item="what", weight="openness")
+    declared = {"person": "who", "item": "what", "people": ["a", "b"], "catalogue": [10, 30]}
+    profiles = Profiles.from_arrow(table, weight="openness", **declared)
     assert [[250, 0], [1000, 0]] == profiles.weights.toarray().tolist()
     assert [2, 1] == profiles.sizes.tolist()
-    assert [0, 0] == Profiles.from_arrow(table, person="who", item="what").stretched_sizes.tolist()
+    assert [0, 0] == Profiles.from_arrow(table, **declared).stretched_sizes.tolist()
 
 
 def test_slices_are_the_golden_levels(golden):
@@ -86,13 +87,36 @@ def test_a_promise_lists_every_possible_weight_and_rounds_losses_up():
 
 def test_malformed_profiles_are_refused():
     for build in (
-        lambda: Profiles.of([0], [0], [1]),
-        lambda: Profiles.of([0, 1], [0, 0], [1]),
-        lambda: Profiles.of([0, 1], [0], [1, 1]),
-        lambda: Profiles.of([0, 1], [0, 0]).weigh(1001),
+        lambda: Profiles.of([0], [0], [1], people=1, items=1),
+        lambda: Profiles.of([0, 1], [0, 0], [1], people=2, items=1),
+        lambda: Profiles.of([0, 1], [0], [1, 1], people=2, items=1),
+        lambda: Profiles.of([0, 1], [0, 0], people=2, items=1).weigh(1001),
         lambda: Profiles(weights=many().weights, groups=np.zeros(3)),
     ):
         with pytest.raises(InvalidDeclaration):
             build()
     with pytest.raises(InvalidPreference):
-        Profiles.of([0, 1], [0, 0], [1, 2])
+        Profiles.of([0, 1], [0, 0], [1, 2], people=2, items=1)
+
+
+def test_rows_about_undeclared_items_and_people_are_left_out():
+    profiles = Profiles.of([0, 1, 1, 2, -1, 0], [0, 1, 7, 0, 0, -1], np.ones(6), people=2, items=2)
+    assert [[1000, 0], [0, 1000]] == profiles.weights.toarray().tolist()
+    table = pa.table({"who": ["a", "b", "c", None], "what": ["x", "z", "x", "y"]})
+    named = Profiles.from_arrow(table, person="who", item="what", people=["b", "a"], catalogue=["y", "x"])
+    assert [[0, 0], [0, 1]] == named.held.toarray().tolist()
+
+
+def test_numbers_follow_the_declared_lists_and_not_the_rows():
+    rows = {"who": ["a", "b", "b"], "what": ["x", "x", "y"]}
+    for order in ([0, 1, 2], [2, 1, 0]):
+        table = pa.table(rows).take(order)
+        named = Profiles.from_arrow(table, person="who", item="what", people=["a", "b"], catalogue=["x", "y", "z"])
+        assert [[1, 0, 0], [1, 1, 0]] == named.held.toarray().tolist()
+
+
+@pytest.mark.parametrize("declared", [["x", "x"], ["x", None], [1.5, 2.5], [[1], [2]]])
+def test_a_catalogue_that_does_not_fit_is_refused(declared):
+    table = pa.table({"who": ["a", "b"], "what": pa.array([1, 2]) if declared[0] != "x" else ["x", "y"]})
+    with pytest.raises(InvalidDeclaration, match="declared catalogue"):
+        Profiles.from_arrow(table, person="who", item="what", people=["a", "b"], catalogue=declared)

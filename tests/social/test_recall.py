@@ -14,15 +14,18 @@ from discretion.social.profile import Profiles
 from discretion.social.recall import (
     _without,
     compare,
+    f1,
     grouped,
     hdp,
     homogeneous,
     naive,
     non_private,
+    precision,
     random_recall,
     recall,
     split,
 )
+from discretion.social.strangers import NOBODY
 
 SHARES = {"unconcerned": 0.3, "pragmatists": 0.4, "fundamentalists": 0.3}
 
@@ -134,8 +137,28 @@ def test_neighbours_help_on_real_visits():
     path = Path(__file__).parents[3] / "shared" / "data" / "msweb_visits.parquet"
     if path.exists():
         visits = pq.read_table(path, columns=["user_id", "area_id"]).slice(0, 3_000)
-        profiles = Profiles.from_arrow(visits, person="user_id", item="area_id").weigh(1000)
+        public = {"people": visits["user_id"].unique().to_pylist(), "catalogue": visits["area_id"].unique().to_pylist()}
+        profiles = Profiles.from_arrow(visits, person="user_id", item="area_id", **public).weigh(1000)
     else:
         profiles = villages()
     outcomes = compare(profiles, [non_private(), hdp(1.0, public_sizes=True)], runs=2, progress=True)
     assert outcomes[0].recall > outcomes[0].random
+    assert 0 < outcomes[0].f1 < 2 * outcomes[0].precision < 1
+
+
+def test_precision_and_f1_are_those_counted_by_hand():
+    # 0 knows item 0 and misses 1 and 2; its neighbours bring 0, 1, 3 and 4: two of three new items are wrong
+    whole = from_sets([{0, 1, 2}, {0, 1, 3}, {3, 4}, {5}], items=6)
+    hidden = from_sets([{1, 2}, set(), set(), {5}], items=6).weights
+    known = from_sets([{0}, {0, 1, 3}, {3, 4}, set()], items=6).weights
+    views = np.array([[1, 2], [0, 2], [0, 1], [NOBODY, NOBODY]])
+    found, exact = recall(views, whole.weights, hidden), precision(views, whole.weights, known, hidden)
+    assert np.array_equal([1 / 2, np.nan, np.nan, 0], found, equal_nan=True)
+    assert np.array_equal([1 / 3, np.nan, np.nan, 0], exact, equal_nan=True)
+    assert np.allclose([2 / 5, np.nan, np.nan, 0], f1(exact, found), equal_nan=True)
+
+
+def test_precision_counts_every_held_item_also_those_of_weight_zero():
+    whole = Profiles.of([0, 1, 1], [0, 0, 1], people=2, items=2)  # all weights are 0
+    hidden, known = (Profiles.of(*pairs, people=2, items=2).weights for pairs in (([0], [0]), ([1, 1], [0, 1])))
+    assert 0.5 == precision(np.array([[1], [0]]), whole.weights, known, hidden)[0]

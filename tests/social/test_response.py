@@ -102,14 +102,14 @@ def test_shrinking_ranks_better_and_costs_nothing():
 
 
 def test_publishing_is_charged_once_and_pairs_are_free():
-    profiles = Profiles.of([0, 1], [0, 0], [1, 1])
+    profiles = Profiles.of([0, 1], [0, 0], [1, 1], people=2, items=1)
     response = Response.publish(profiles, epsilon=0.5)
     assert (500_000, 0) == (response.joining, response.micro_epsilon)
     assert 250_000 == response.promise(500_000).losses[500_000].micro_epsilon
 
 
 def test_malformed_publications_are_refused(monkeypatch):
-    profiles = Profiles.of([0, 1], [0, 0], [1, 1])
+    profiles = Profiles.of([0, 1], [0, 0], [1, 1], people=2, items=1)
     with pytest.raises(InvalidDeclaration, match="above 0"):
         Response.publish(profiles, epsilon=0)
     monkeypatch.setattr("discretion.social.response.LARGEST", 1)

@@ -98,7 +98,9 @@ def test_released_sizes_cost_each_item_its_weight():
     many = [charged.sizes(simulation(s))[0] for s in range(2_000)]
     # clamped at 1 from a Laplace law of scale 5 around 1: P(1) = P(Z ≤ 0), about .5; 5 deviations are .056
     assert abs(0.5 - np.mean(np.array(many) == 1)) < 0.06
-    large = ScalarProduct(profiles=Profiles.of([0] * 100 + [1], [*range(100), 0], [1] * 101), micro_epsilon=MICRO)
+    large = ScalarProduct(
+        profiles=Profiles.of([0] * 100 + [1], [*range(100), 0], [1] * 101, people=2, items=100), micro_epsilon=MICRO
+    )
     off = [abs(Cosine.charged(large, size_epsilon=0.2).sizes(simulation(s))[0] - 100) for s in range(2_000)]
     assert abs(5 - np.mean(off)) < 0.6  # E|Z| = 5, deviation of the mean 5/√2000 = .11
     assert 200_000 == charged.joining
@@ -147,7 +149,7 @@ def test_squaring_loses_the_sign_as_in_the_released_simulator():
 
 
 def test_the_min_coefficient_never_keeps_less_than_the_product():
-    profiles = Profiles.of(*np.nonzero(np.ones((2, 50))), np.linspace(0, 1, 100))
+    profiles = Profiles.of(*np.nonzero(np.ones((2, 50))), np.linspace(0, 1, 100), people=2, items=50)
     kept = {c: ScalarProduct(profiles=profiles, micro_epsilon=MICRO, coefficient=c) for c in ("min", "product")}
     small, large = (kept[c].steps(A, B)[0] / kept[c].whole for c in ("product", "min"))
     assert small < large
@@ -198,7 +200,9 @@ def test_all_pairs_at_once_give_the_same_steps(people, density, levels, coeffici
 
 def test_large_products_do_not_overflow():
     items = 60_000  # 60,000 full products of 10^6 each leave 32 bits
-    profiles = Profiles.of(np.repeat([0, 1], items), np.tile(np.arange(items), 2), np.ones(2 * items))
+    profiles = Profiles.of(
+        np.repeat([0, 1], items), np.tile(np.arange(items), 2), np.ones(2 * items), people=2, items=items
+    )
     mechanism = ScalarProduct(profiles=profiles, micro_epsilon=MICRO, coefficient="product")
     assert items * 10**6 == mechanism.steps(A, B)[0]
 

@@ -60,9 +60,9 @@ def people(name: str, path: Path | None, seed: int) -> Profiles:
     held = np.bincount(person)
     chosen = rng.permutation(np.flatnonzero(held >= LEAST))[:SAMPLED]
     kept = np.isin(person, chosen)
-    _, numbered = np.unique(person[kept], return_inverse=True)
-    _, items = np.unique(item[kept], return_inverse=True)
-    return Profiles.of(numbered, items)
+    known, numbered = np.unique(person[kept], return_inverse=True)
+    catalogue, items = np.unique(item[kept], return_inverse=True)  # an experiment on a file that is public as a whole
+    return Profiles.of(numbered, items, people=known.size, items=catalogue.size)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -79,15 +79,23 @@ class Exchange:
         return fresh, scores
 
     def _payable(self, fresh: Integers) -> NDArray[np.bool_]:
-        """Which pairs both sides can pay if asked in random order; a refused pair still takes its turn."""
+        """Return which pairs both sides can pay, asked one after the other in random order."""
         price = self.similarity.micro_epsilon
+        payable = np.full(fresh.size, True)
         if self.budget is None or price == 0 or not fresh.size:
-            return np.full(fresh.size, True)
-        order = np.argsort(coins(fresh.size, self.rng))
-        sides = np.stack(np.divmod(fresh[order], self.people), axis=1).ravel()  # left, right, left, right, ...
-        affords = self.spent[sides] + price * (places(sides) + 1) <= self.budget
-        payable = np.zeros(fresh.size, dtype=bool)
-        payable[order] = affords[0::2] & affords[1::2]
+            return payable
+        left, right = np.divmod(fresh, self.people)
+        affordable = (self.budget - self.spent) // price  # answers each person can still give
+        asked = np.bincount(left, minlength=self.people) + np.bincount(right, minlength=self.people)
+        if np.all(asked <= affordable):
+            return payable
+        remaining = affordable.tolist()
+        for turn in np.argsort(coins(fresh.size, self.rng)).tolist():
+            a, b = int(left[turn]), int(right[turn])
+            payable[turn] = remaining[a] > 0 and remaining[b] > 0
+            if payable[turn]:
+                remaining[a] -= 1
+                remaining[b] -= 1
         return payable
 
 

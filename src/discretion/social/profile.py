@@ -1,6 +1,6 @@
 """Profiles: which person holds which item, and the privacy weight each gave it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,21 +40,43 @@ class Profiles:
         object.__setattr__(self, "weights", held)
 
     @classmethod
-    def of(cls, person: ArrayLike, item: ArrayLike, weight: ArrayLike | None = None, **shape: int) -> "Profiles":
-        """From pairs numbered from 0; weights in [0, 1], or 0 (never used). `people` and `items` fix the shape."""
+    def of(
+        cls, person: ArrayLike, item: ArrayLike, weight: ArrayLike | None = None, *, people: int, items: int
+    ) -> "Profiles":
+        """Return the profiles of `people` over a catalogue of `items`, from pairs numbered from 0.
+
+        Both numbers are declared and public. They must not be counted from the pairs: an item that only one person
+        holds, at weight 0, would then show. Pairs of other people or of items outside the catalogue are left out.
+        Weights are in [0, 1]; without them every item has weight 0 (never used).
+        """
         rows, columns = np.asarray(person, dtype=np.int64), np.asarray(item, dtype=np.int64)
         levels = np.zeros(rows.size, dtype=np.int64) if weight is None else thousandths(weight)
-        size = shape.get("people", int(rows.max(initial=-1)) + 1), shape.get("items", int(columns.max(initial=-1)) + 1)
         if levels.shape != rows.shape or columns.shape != rows.shape:
             raise InvalidDeclaration("There must be one item and one weight for each person in the pairs.")
-        _, first = np.unique(rows * size[1] + columns, return_index=True)  # a pair given twice counts once
-        return cls(weights=sparse.csr_array((levels[first], (rows[first], columns[first])), shape=size))
+        declared = (rows >= 0) & (rows < people) & (columns >= 0) & (columns < items)
+        rows, columns, levels = rows[declared], columns[declared], levels[declared]
+        _, first = np.unique(rows * items + columns, return_index=True)  # a pair given twice counts once
+        return cls(weights=sparse.csr_array((levels[first], (rows[first], columns[first])), shape=(people, items)))
 
     @classmethod
-    def from_arrow(cls, table: pa.Table, *, person: str, item: str, weight: str | None = None) -> "Profiles":
-        """From a table of (person, item) rows, with the weight in a column if there is one."""
-        codes = [pc.dictionary_encode(table[name]).combine_chunks().indices.to_numpy() for name in (person, item)]
-        return cls.of(codes[0], codes[1], table[weight].to_numpy() if weight is not None else None)
+    def from_arrow(
+        cls,
+        table: pa.Table,
+        *,
+        person: str,
+        item: str,
+        weight: str | None = None,
+        people: Sequence[Any],
+        catalogue: Sequence[Any],
+    ) -> "Profiles":
+        """Return profiles from a table of (person, item) rows, with the weight in a column if there is one.
+
+        `people` and `catalogue` list everybody who takes part and every item there is. Both are public. People and
+        items are numbered as in these lists, and rows about others are left out.
+        """
+        rows, columns = _numbered(table[person], people, "people"), _numbered(table[item], catalogue, "catalogue")
+        weights = None if weight is None else table[weight].to_numpy()
+        return cls.of(rows, columns, weights, people=len(people), items=len(catalogue))
 
     @property
     def people(self) -> int:
@@ -114,3 +136,14 @@ class Profiles:
 
     def _with(self, data: Any) -> Any:
         return sparse.csr_array((data, self.weights.indices, self.weights.indptr), shape=self.weights.shape)
+
+
+def _numbered(column: pa.ChunkedArray, declared: Sequence[Any], name: str) -> Integers:
+    """Return the place of each value in the declared list, -1 where it is not in the list."""
+    try:
+        listed = pa.array(list(declared)).cast(column.type)
+    except pa.ArrowException:
+        raise InvalidDeclaration(f"The declared {name} must have the type of the column, {column.type}.") from None
+    if listed.null_count or len(listed.unique()) != len(listed):
+        raise InvalidDeclaration(f"The declared {name} must list every value once, without missing values.")
+    return np.asarray(pc.fill_null(pc.index_in(column, value_set=listed), -1).to_numpy(), dtype=np.int64)

@@ -52,6 +52,26 @@ def recall(neighbours: Integers, held: Any, hidden: Any) -> Floats:
     return _mean_by_person(person, found, held.shape[0])
 
 
+def precision(neighbours: Integers, held: Any, known: Any, hidden: Any) -> Floats:
+    """Return each person's share of hidden items among all that neighbours hold and the person does not know yet.
+
+    0 where neighbours bring nothing new, NaN for people without hidden items. An experiment, like `recall`.
+    """
+    person, place = np.nonzero(neighbours != NOBODY)
+    links = (np.ones(person.size, dtype=np.int32), (person, neighbours[person, place]))
+    brought = _indicator(sparse.csr_array(links, shape=(held.shape[0],) * 2) @ _indicator(held))
+    new = brought - brought.multiply(_indicator(known))
+    hits = np.asarray(new.multiply(_indicator(hidden)).sum(axis=1), dtype=np.float64)
+    shown = np.asarray(new.sum(axis=1), dtype=np.float64)
+    return np.where(np.diff(hidden.indptr) > 0, hits / np.maximum(shown, 1), np.nan)
+
+
+def f1(precision: Floats, recall: Floats) -> Floats:
+    """Return the harmonic mean of precision and recall, 0 where both are."""
+    total = precision + recall
+    return np.where(total > 0, 2 * precision * recall / np.where(total > 0, total, 1), total)
+
+
 def random_recall(held: Any, hidden: Any, neighbours: int) -> Floats:
     """The exact expectation of `recall` for k random neighbours: 1 − C(n−1−h, k)/C(n−1, k), h other holders."""
     people = held.shape[0]
@@ -78,7 +98,9 @@ class Outcome:
     name: str
     group: str
     recall: float
-    half_width: float  # of the confidence interval of the mean over runs
+    half_width: float  # of the confidence interval of the mean recall over runs
+    precision: float
+    f1: float
     random: float  # the exact expectation of random neighbours on the same networks
     mean_total: float  # ε over all releases, mean over people; an item of weight v lost v times this
     largest_total: float
@@ -162,6 +184,8 @@ def homogeneous(epsilon: float, shares: Mapping[str, float], *, dropped: float =
 @dataclass(frozen=True, kw_only=True)
 class _Sample:
     recall: float
+    precision: float
+    f1: float
     random: float
     mean_total: float
     largest_total: float
@@ -174,21 +198,23 @@ def _cluster(profiles: Profiles, contender: Contender, protocol: Protocol, seed:
 
 
 def _samples(parts: Split, clustering: Clustering, neighbours: int, untested: float) -> dict[str, _Sample]:
-    found = recall(clustering.neighbours, parts.whole.weights, parts.hidden)
-    by_chance = random_recall(parts.whole.weights, parts.hidden, neighbours)
-    values, chance = (np.where(np.isnan(each), untested, each) for each in (found, by_chance))
+    held, hidden = parts.whole.weights, parts.hidden
+    found = recall(clustering.neighbours, held, hidden)
+    exact = precision(clustering.neighbours, held, parts.training.weights, hidden)
+    every = {"recall": found, "precision": exact, "f1": f1(exact, found)}
+    every["random"] = random_recall(held, hidden, neighbours)
+    values = {name: np.where(np.isnan(each), untested, each) for name, each in every.items()}
     members = {"all": np.full(parts.whole.people, True)}
     if parts.whole.groups is not None:
         members |= {name: parts.whole.groups == number for number, name in enumerate(WESTIN)}
-    return {name: _sample(values, chance, clustering, who) for name, who in members.items() if who.any()}
+    return {name: _sample(values, clustering, who) for name, who in members.items() if who.any()}
 
 
-def _sample(values: Floats, chance: Floats, clustering: Clustering, who: Any) -> _Sample:
-    tested = who & ~np.isnan(values)
+def _sample(values: Mapping[str, Floats], clustering: Clustering, who: Any) -> _Sample:
+    tested = who & ~np.isnan(values["recall"])
     spent = clustering.spent[who] / MICRO
     return _Sample(
-        recall=float(values[tested].mean()) if tested.any() else np.nan,
-        random=float(chance[tested].mean()) if tested.any() else np.nan,
+        **{name: float(each[tested].mean()) if tested.any() else np.nan for name, each in values.items()},
         mean_total=float(spent.mean()),
         largest_total=float(spent.max()),
         mean_peers=float(clustering.releases[who].mean()),
@@ -207,6 +233,8 @@ def _outcomes(name: str, samples: list[dict[str, _Sample]]) -> list[Outcome]:
                 group=group,
                 recall=float(values.mean()),
                 half_width=float(quantile * values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else np.nan,
+                precision=float(np.mean([row.precision for row in rows])),
+                f1=float(np.mean([row.f1 for row in rows])),
                 random=float(np.mean([row.random for row in rows])),
                 mean_total=float(np.mean([row.mean_total for row in rows])),
                 largest_total=float(np.max([row.largest_total for row in rows])),
@@ -227,6 +255,12 @@ def _entries(matrix: sparse.csr_array) -> tuple[Integers, Integers]:
     """Row and column of every stored entry, those of value 0 too."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     return rows, matrix.indices.astype(np.int64)
+
+
+def _indicator(matrix: Any) -> Any:
+    """Return 1 where an entry is stored, those of value 0 too."""
+    stored = sparse.csr_array(matrix)
+    return sparse.csr_array((np.ones(stored.nnz, dtype=np.int32), stored.indices, stored.indptr), shape=stored.shape)
 
 
 def _mean_by_person(person: Integers, value: Any, people: int) -> Floats:

@@ -2,8 +2,9 @@
 
 Definition  for every item j: Σ over neighbours u of v_uj x_uj + discrete Laplace of scale 1/ε; the largest are shown.
 Guarantee   item j of neighbour u moves one count by v_uj at most, so it loses ε·v_uj; with its weight changing too,
-            ε·max(v, v'). Who the neighbours are follows from noisy similarities. Reading neighbours' profiles as they
-            are, as [AGK16] does, is outside its guarantee.
+            ε·max(v, v'). The items j are those of the declared catalogue: if they came from the rows, an item of
+            weight 0 could be recommended because one person holds it. Who the neighbours are follows from noisy
+            similarities. Reading neighbours' profiles as they are, as [AGK16] does, is outside its guarantee.
 Neighbours  one item of one neighbour's profile, possibly with its weight.
 Tested by   tests/social/test_recommendation.py::test_no_item_of_a_neighbour_loses_more_than_its_weight
 """

@@ -89,7 +89,8 @@ class Response:
         for start in range(0, profiles.people, rows):
             part = slice(start, start + rows)
             if self.public_weights is None:
-                estimates[part] = _reported(profiles.weights[part], self.joining, self.pivot, rng)
+                bits = report(profiles.weights[part], self.joining, self.pivot, rng)
+                estimates[part] = estimate(bits, self.joining, self.pivot)
             else:
                 levels = np.broadcast_to(thousandths(self.public_weights), estimates.shape)[part]
                 estimates[part] = _flipped(profiles.held[part].toarray() > 0, levels, self.joining, rng)
@@ -138,16 +139,21 @@ def _flipped(bits: NDArray[np.bool_], levels: Integers, micro_epsilon: int, rng:
     return np.asarray((noisy - rate[level]) * gain[level]).reshape(bits.shape)
 
 
-def _reported(weights: Any, micro_epsilon: int, pivot: int, rng: Rng) -> Floats:
-    """Estimates of who holds what; held items are reported at the rate of their private weight."""
+def report(weights: Any, micro_epsilon: int, pivot: int, rng: Rng) -> NDArray[np.bool_]:
+    """Return noisy bits of who holds what; held items are reported at the rate of their private weight."""
     absent = flip_threshold(int(micro_epsilon * pivot // WHOLE))
     found, level = _numbered(weights.data)
     held = [report_threshold(int(micro_epsilon * v // WHOLE), absent) for v in found]
     kind = np.zeros(weights.shape, dtype=np.int64)  # 0: not held; else the number of its level, from 1
     kind[np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr)), weights.indices] = level + 1
-    noisy = keep(coins(kind.size, rng), [absent, *held], kind.ravel()).reshape(kind.shape)
+    return keep(coins(kind.size, rng), [absent, *held], kind.ravel()).reshape(kind.shape)
+
+
+def estimate(bits: NDArray[np.bool_], micro_epsilon: int, pivot: int) -> Floats:
+    """Return b̂ of each reported bit: unbiased for items of weight 1, too small for others."""
+    absent = flip_threshold(int(micro_epsilon * pivot // WHOLE))
     rate, whole = absent / ALWAYS, report_threshold(micro_epsilon, absent) / ALWAYS
-    return np.asarray((noisy - rate) / (whole - rate))
+    return np.asarray((bits - rate) / (whole - rate))
 
 
 def _numbered(levels: Integers) -> tuple[Integers, Integers]:

@@ -6,12 +6,13 @@ drawn before it is paid: `join`, called once `joining` is, draws what everybody 
 scores of unordered pairs. Everything that reads a score afterwards is free.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, Literal, Protocol
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from scipy import sparse
@@ -28,6 +29,15 @@ ENTRIES = 4_000_000  # stored entries handled at once: bounds the memory of a ba
 TABLE = 1_024  # people up to which all pairs may be computed at once
 
 
+Measure = Literal["cosine", "jaccard", "dice", "overlap"]
+RATIOS: Mapping[Measure, Callable[[Any, Any, Any], Any]] = MappingProxyType(
+    {  # product and both sizes, each at least 1 -> similarity; none of them falls where the product rises
+        "cosine": lambda product, a, b: product / np.sqrt(a * b),
+        "jaccard": lambda product, a, b: product / np.maximum(1.0, a + b - product),
+        "dice": lambda product, a, b: 2 * product / (a + b),
+        "overlap": lambda product, a, b: product / np.minimum(a, b),
+    }
+)
 Draw = Callable[[Integers, Integers, Rng], Floats]  # the two sides of each pair -> their noisy scores
 
 
@@ -56,18 +66,20 @@ class ScalarProduct:
     Tested by   tests/social/test_similarity.py::test_no_item_loses_more_than_its_weight_to_a_scalar_product
 
     The noise must be drawn inside the computation that joins the two profiles: who draws it alone can remove it.
+    Without such a place both sides add noise of this scale: `draws=2`, as between peers (docs/peers.md).
     """
 
     profiles: Profiles
     micro_epsilon: int
     coefficient: Coefficient = "min"
     joining: int = 0
+    draws: int = 1  # 2: each side adds the noise that protects itself
 
     def __post_init__(self) -> None:
-        if self.micro_epsilon <= 0 or self.coefficient not in ("min", "product"):
+        if self.micro_epsilon <= 0 or self.coefficient not in ("min", "product") or self.draws not in (1, 2):
             raise InvalidDeclaration(
-                f"A scalar product needs an epsilon of at least one millionth and the coefficient min or product, got "
-                f"{self.micro_epsilon / MICRO:g} and {self.coefficient!r}."
+                "A scalar product needs an epsilon of at least one millionth, the coefficient min or product and one "
+                f"or two draws, got {self.micro_epsilon / MICRO:g}, {self.coefficient!r} and {self.draws}."
             )
 
     @property
@@ -109,23 +121,33 @@ class ScalarProduct:
 
     def draw(self, left: Integers, right: Integers, rng: Rng) -> Floats:
         """Noisy products, in items."""
-        return np.asarray((self.steps(left, right) + discrete_laplace(self.scale, left.size, rng)) / self.whole)
+        noise = discrete_laplace(self.scale, self.draws * left.size, rng).reshape(self.draws, left.size).sum(axis=0)
+        return np.asarray((self.steps(left, right) + noise) / self.whole)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Cosine:
-    """A noisy scalar product divided by √(size · size), with sizes that are public or were released; never exact ones.
+class Ratio:
+    """A noisy scalar product divided by sizes that are public or were released; never by exact ones.
+
+    Definition  P̃ = a noisy scalar product; ã, b̃ = max(1, Σ v_i x_i + discrete Laplace of scale 1/ε₂) of both sides,
+                drawn once per person. The score is a function of P̃, ã and b̃ (RATIOS).
+    Guarantee   item i loses ε₂·v_i once, for the size of its owner, and ε·v_i for each compared pair, because it moves
+                Σ v_i x_i by v_i at most; the division reads released numbers only. With the weight changing too:
+                max(v_i, v_i').
+    Neighbours  one item of one profile appears, disappears or changes its weight. With sizes declared public: one item
+                is swapped for another, at ε·max(v_i, v_j).
+    Tested by   tests/social/test_ratio.py::test_no_item_loses_more_than_its_weight_to_a_ratio
 
     Dividing by the true sizes is not post-processing: an item of weight 0 would change the answer ([AGK16] section 4
     does it; docs/errata.md).
     """
 
+    measure: ClassVar[Measure]
     product: ScalarProduct
     joining: int  # what releasing sizes costs; 0: they are declared public
-    squared: bool = False  # as in the released simulator of [AGK16]: loses the sign, so bad noise looks like likeness
 
     @classmethod
-    def charged(cls, product: ScalarProduct, *, size_epsilon: float) -> "Cosine":
+    def charged(cls, product: ScalarProduct, *, size_epsilon: float) -> Self:
         """Everybody releases Σ v_i x_i + noise once; joining costs an item of weight v another size_epsilon·v."""
         micro = int(allowance(size_epsilon))
         if micro <= 0:
@@ -133,9 +155,9 @@ class Cosine:
         return cls(product=product, joining=micro)
 
     @classmethod
-    def public(cls, product: ScalarProduct, *, squared: bool = False) -> "Cosine":
+    def public(cls, product: ScalarProduct) -> Self:
         """Sizes declared public: neighbours then swap one item for another, which costs ε·max(v_i, v_j)."""
-        return cls(product=product, joining=0, squared=squared)
+        return cls(product=product, joining=0)
 
     @property
     def people(self) -> int:
@@ -144,6 +166,11 @@ class Cosine:
     @property
     def micro_epsilon(self) -> int:
         return self.product.micro_epsilon
+
+    @property
+    def size_scale(self) -> Fraction:
+        """Of the noise of a released size, in thousandths of an item."""
+        return Fraction(WHOLE * MICRO, self.joining)
 
     def promise(self, micro_epsilon: int) -> Guarantee:
         """With public sizes, swapping item i for item j costs ε·max(v_i, v_j): up to ε, whatever the weight of i."""
@@ -160,14 +187,47 @@ class Cosine:
         """Per person, at least 1; not exact unless public: this draw is what `joining` pays for."""
         if not self.joining:
             return np.maximum(1.0, self.product.profiles.sizes)
-        scale = Fraction(WHOLE * MICRO, self.joining)
-        noisy = self.product.profiles.stretched_sizes + discrete_laplace(scale, self.people, rng)
+        noisy = self.product.profiles.stretched_sizes + discrete_laplace(self.size_scale, self.people, rng)
         return np.maximum(1.0, noisy / WHOLE)
 
     def _draw(self, sizes: Floats, left: Integers, right: Integers, rng: Rng) -> Floats:
-        """Noisy cosines; can be negative or above 1."""
-        cosines = np.asarray(self.product.draw(left, right, rng) / np.sqrt(sizes[left] * sizes[right]))
+        """Return noisy ratios; they can be negative or above 1."""
+        return np.asarray(RATIOS[self.measure](self.product.draw(left, right, rng), sizes[left], sizes[right]))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cosine(Ratio):
+    """P̃ / √(ã b̃)."""
+
+    measure: ClassVar[Measure] = "cosine"
+    squared: bool = False  # as in the released simulator of [AGK16]: loses the sign, so bad noise looks like likeness
+
+    @classmethod
+    def public(cls, product: ScalarProduct, *, squared: bool = False) -> Self:
+        """Sizes declared public: neighbours then swap one item for another, which costs ε·max(v_i, v_j)."""
+        return cls(product=product, joining=0, squared=squared)
+
+    def _draw(self, sizes: Floats, left: Integers, right: Integers, rng: Rng) -> Floats:
+        cosines = super()._draw(sizes, left, right, rng)
         return cosines**2 if self.squared else cosines
+
+
+class Jaccard(Ratio):
+    """P̃ / (ã + b̃ − P̃): shared items of all items that one of the two holds."""
+
+    measure = "jaccard"
+
+
+class Dice(Ratio):
+    """2 P̃ / (ã + b̃): shared items of the mean size."""
+
+    measure = "dice"
+
+
+class Overlap(Ratio):
+    """P̃ / min(ã, b̃): shared items of the smaller profile."""
+
+    measure = "overlap"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -175,7 +235,7 @@ class Exact:
     """The true similarity: a baseline for experiments that protects nobody."""
 
     profiles: Profiles
-    measure: Literal["product", "cosine"] = "product"
+    measure: Literal["product"] | Measure = "product"
     micro_epsilon: int = 0
     joining: int = 0
 
@@ -192,12 +252,12 @@ class Exact:
         return self.draw
 
     def draw(self, left: Integers, right: Integers, rng: Rng) -> Floats:
-        """True products or cosines."""
+        """True products or ratios."""
         common = shared(self.profiles.held, left, right, "min").astype(np.float64)
         if self.measure == "product":
             return common
         sizes = np.maximum(1, self.profiles.sizes)
-        return np.asarray(common / np.sqrt(sizes[left] * sizes[right]))
+        return np.asarray(RATIOS[self.measure](common, sizes[left], sizes[right]))
 
 
 def _all_shared(dense: Any, coefficient: Coefficient) -> Integers | None:
