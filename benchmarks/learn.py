@@ -44,8 +44,8 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
     "minimum": OBJECTIVE | {"mechanism": "minimum"},
     **{f"sample, t = {t}": OBJECTIVE | {"options": {"threshold": t}} for t in THRESHOLDS},
     "output perturbation, sample, t = max": {"method": "output"},
-    "partition, privacy-aware": OBJECTIVE | {"mechanism": "partition", "options": {"cuts": "privacy"}},
-    "partition, utility-based": OBJECTIVE | {"mechanism": "partition", "options": {"cuts": "utility"}},
+    "partition, privacy-aware": OBJECTIVE | {"mechanism": "partition", "options": {"cuts": "privacy", "parts": 5}},
+    "partition, utility-based": OBJECTIVE | {"mechanism": "partition", "options": {"cuts": "utility", "parts": 5}},
     "weighted": {},
 }
 

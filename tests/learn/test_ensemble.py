@@ -77,6 +77,13 @@ def test_models_use_the_best_scores_they_have():
     assert [2.0] == averaging.predict([0]).tolist()
 
 
+def test_a_majority_has_one_vote_each_and_weights_only_break_ties():
+    models = [Labelling(value, ["no", "yes"]) for value in ("no", "no", "yes")]
+    assert ["no"] == combine(models, [1, 1, 98], "majority").predict([0]).tolist()
+    assert ["yes"] == combine(models[1:], [1, 2], "majority").predict([0]).tolist()
+    assert ["a", "c"] == combine([["a", "b"], ["a", "c"]], [1, 2], "majority").tolist()
+
+
 def test_a_function_may_be_the_rule():
     assert [(1, 0.25), (2, 0.75)] == combine([1, 2], [1, 3], lambda out, w: list(zip(out, w.tolist(), strict=True)))
 

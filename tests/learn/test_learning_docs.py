@@ -15,7 +15,7 @@ def test_the_page_runs(capsys):
         for block in blocks:
             exec(compile(block, str(PAGE), "exec"), names)
     said = capsys.readouterr().out
-    assert 6 == len(blocks)
+    assert 8 == len(blocks)
     assert "treats the number of rows as public is not private under sampling" in said
     assert "personalized differential privacy, protects presence" in said
     assert "run 2 of" in said

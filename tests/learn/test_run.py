@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discretion.errors import InvalidDeclaration, Unsuitable
-from discretion.learn.run import partition, plan, precision
+from discretion.learn.run import partition, plan, precision, risk_utility
 from discretion.mechanisms.cuts import utility_cuts
 from discretion.noise import ALWAYS
 
@@ -75,7 +75,43 @@ def test_a_group_too_small_for_anything_is_refused():
             partition(BUDGET, HEADS, cuts=cuts, smallest=1000)
 
 
-@pytest.mark.parametrize("options", [{"cuts": "random"}, {"parts": 0}, {"rounds": 0}])
+@pytest.mark.parametrize("cuts", ["utility", "privacy"])
+def test_no_group_is_smaller_than_the_smallest_in_any_round(cuts):
+    runs = partition(BUDGET, HEADS, cuts=cuts, smallest=6, rounds=9)
+    assert min(run.people for run in runs) >= 6
+    assert max(spent(runs)) > 0
+
+
+def test_without_parts_every_number_of_groups_up_to_n_over_t_is_tried():
+    """Only wasted privacy counts: as many groups as levels, or as many as have six people each."""
+    linear = {"utility": lambda people, epsilon: people * epsilon}
+    assert 8 == len(partition(BUDGET, HEADS, cuts="privacy", **linear))
+    assert 8 == len(partition(BUDGET, HEADS, cuts="utility", **linear))
+    assert 3 == len(partition(BUDGET, HEADS, cuts="utility", smallest=6, **linear))
+
+
+def test_a_group_as_large_as_another_with_a_smaller_epsilon_is_dropped_before_it_is_asked():
+    budget, heads = np.array([10_000, 20_000, 900_000]), np.array([5, 3, 5])
+    linear = {"utility": lambda people, epsilon: people * epsilon}
+    assert [10_000, 20_000, 900_000] == spent(partition(budget, heads, **linear)).tolist()
+    assert [0, 20_000, 900_000] == spent(partition(budget, heads, drop=True, **linear)).tolist()
+
+
+def test_the_utility_of_risk_minimisation_is_one_over_the_printed_bound():
+    """[LXJJ17] Equation (2), second part, with numbers put in by hand: d = 2, ‖f‖ = 1, c = 1/4, e = .1, σ = .05."""
+    n, epsilon = 1_000, 0.5
+    bound = 16 * 4 * np.log(40) ** 2 * 0.35 / (n**2 * 0.01 * epsilon**2) + np.log(20) / (n * 0.1) + 0.05
+    utility = risk_utility(2)
+    assert pytest.approx(1 / bound) == utility(n, epsilon)
+    assert utility(n, epsilon) < utility(2 * n, epsilon)
+    assert utility(n, epsilon) < utility(n, 2 * epsilon)
+    assert 0 == utility(0, epsilon)
+    assert partition(BUDGET, HEADS, utility=utility)
+    with pytest.raises(InvalidDeclaration, match="dimensions"):
+        risk_utility(0)
+
+
+@pytest.mark.parametrize("options", [{"cuts": "random"}, {"parts": 0}, {"rounds": 0}, {"smallest": 0}])
 def test_bad_cuts_are_refused(options):
     with pytest.raises(InvalidDeclaration, match="cuts must be"):
         partition(BUDGET, HEADS, **options)

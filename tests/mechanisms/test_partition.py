@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contracts import Universe, check_nobody_loses_more_than_the_charge, losses_of, violations
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.mechanisms import MECHANISMS, Belief
-from discretion.mechanisms.cuts import precision_cuts, privacy_cuts
-from discretion.mechanisms.partition import charges
+from discretion.mechanisms.committee import Committee, shares
+from discretion.mechanisms.cuts import precision_cuts, privacy_cuts, privacy_cuts_each, utility_cuts
+from discretion.mechanisms.group import Group, charges, without_dominated
 from discretion.noise import simulation
 from discretion.preference import MICRO, Specification
 from discretion.statistics import Aggregate, Statistics
@@ -122,6 +124,125 @@ def test_many_levels_are_thinned_for_precision_and_little_is_lost():
     coarse = precision_cuts(few, np.diff(np.append(np.searchsorted(levels, few), len(levels))), 4, 0.0)[-1]
     rough = [int(np.searchsorted(levels, few[cut])) for cut in coarse]
     assert precision(levels, heads, found) >= 0.999 * precision(levels, heads, rough)
+
+
+@settings(deadline=None, derandomize=True)
+@given(levels_and_heads, st.integers(1, 6), st.integers(1, 12))
+def test_no_group_is_smaller_than_the_smallest_allowed(profile, groups, smallest):
+    """Every objective, against all partitions that keep the minimum size."""
+    levels, heads = profile
+    levels = levels * 10_000
+    if heads.sum() < smallest:
+        with pytest.raises(InvalidDeclaration, match="needs as many"):
+            privacy_cuts(levels, heads, groups, smallest)
+        return
+    allowed = [
+        cuts
+        for count in range(1, min(groups, len(levels)) + 1)
+        for cuts in all_cuts(len(levels), count)
+        if np.add.reduceat(heads, cuts).min() >= smallest
+    ]
+    found = privacy_cuts(levels, heads, groups, smallest)
+    assert np.add.reduceat(heads, found).min() >= smallest
+    assert waste(levels, heads, found) == min(waste(levels, heads, cuts) for cuts in allowed)
+    assert {len(cuts) for cuts in allowed} == {len(cuts) for cuts in privacy_cuts_each(levels, heads, groups, smallest)}
+    by_precision = precision_cuts(levels, heads, groups, 0.1, smallest)[-1]
+    best = max(precision(levels, heads, cuts, 0.1) for cuts in allowed)
+    assert pytest.approx(best) == precision(levels, heads, by_precision, 0.1)
+
+    def cubed(people, epsilon):
+        return people**3 * epsilon
+
+    by_utility = utility_cuts(levels, heads, groups, cubed, smallest)
+    worth = [
+        sum(cubed(heads[a:b].sum(), levels[a] / MICRO) for a, b in spans(cuts, len(levels)))
+        for cuts in (*allowed, by_utility)
+    ]
+    assert pytest.approx(max(worth)) == worth[-1]
+
+
+def test_every_number_of_groups_up_to_n_over_t_is_tried():
+    """40 levels of 25 people. T = 100 leaves 1 to 10 groups; more were never tried before than 12."""
+    levels, heads = np.arange(1, 41) * 25_000, np.full(40, 25)
+    assert list(range(1, 41)) == [len(cuts) for cuts in privacy_cuts_each(levels, heads, 1_000)]
+    assert list(range(1, 11)) == [len(cuts) for cuts in privacy_cuts_each(levels, heads, 1_000, 100)]
+    specification = Specification(epsilons=tuple(levels.tolist()), people=tuple(heads.tolist()))
+    belief = Belief(assume="independent", expect=(0.0, 0.0))
+    free = propose(COUNT, specification, belief, cuts="privacy", ensemble="homogeneous")
+    given_numbers = [
+        propose(COUNT, specification, belief, cuts="privacy", ensemble="homogeneous", groups=count)
+        for count in range(1, 41)
+    ]
+    assert min(mechanism.error.total for mechanism in given_numbers) == free.error.total
+    floored = propose(COUNT, specification, belief, cuts="privacy", smallest=100, rounds=3)
+    assert min(group.people(specification) for group in floored.groups) >= 100
+
+
+def test_a_group_as_large_as_another_with_a_smaller_epsilon_can_be_dropped_and_pays_nothing():
+    specification = Specification(epsilons=(100_000, 200_000, 900_000), people=(50, 20, 50))
+    groups = tuple(Group((cohort,), level) for cohort, level in enumerate(specification.epsilons))
+    assert groups[1:] == without_dominated(groups, specification)
+    mechanism = propose(COUNT, specification, Belief(), groups=3, cuts="privacy", ensemble="homogeneous", drop=True)
+    assert [0, 200_000, 900_000] == [loss.micro_epsilon for loss in mechanism.guarantee.losses.values()]
+
+
+STATES = ((), ((0, 0),), ((0, 1),), ((0, 2),))
+ASKED = {
+    "median": Aggregate(kind="quantile", protects="presence", upper=2, rank=Fraction(1, 2)),
+    "minimum": Aggregate(kind="quantile", protects="value", upper=2, rank=Fraction(0)),
+    "maximum": Aggregate(kind="quantile", protects="presence", upper=2, rank=Fraction(1)),
+    "mode": Aggregate(kind="mode", protects="value", upper=2),
+    "variance": Aggregate(kind="variance", protects="presence", upper=2),
+    "mean": Aggregate(kind="mean", protects="value", upper=2),
+}
+
+
+@pytest.mark.parametrize("cuts", ["precision", "privacy"])
+@pytest.mark.parametrize("question", ASKED)
+def test_nobody_loses_more_than_their_group(question, cuts):
+    """All 4^4 datasets of four people, both neighbours of each; two groups."""
+    universe = Universe((0.1, 0.2, 0.9, 1.0), STATES)
+    mechanism = propose(ASKED[question], universe.specification, Belief(), groups=2, cuts=cuts)
+    assert isinstance(mechanism, Committee)
+    losses = check_nobody_loses_more_than_the_charge(mechanism, universe)
+    assert max(losses) > 0
+
+
+@pytest.mark.parametrize("question", ["median", "variance"])
+def test_a_group_that_answers_at_its_largest_epsilon_is_noticed(question, monkeypatch):
+    """The planted bug: the ε of the least strict member instead of the strictest."""
+    universe = Universe((0.1, 0.2, 0.9, 1.0), STATES)
+
+    def greedy(group, specification):
+        prices = np.zeros(len(specification.epsilons), dtype=np.int64)
+        prices[list(group.cohorts)] = max(specification.epsilons[cohort] for cohort in group.cohorts)
+        return prices
+
+    monkeypatch.setattr("discretion.mechanisms.committee._prices", greedy)
+    mechanism = propose(ASKED[question], universe.specification, Belief(), groups=2, cuts="privacy")
+    paid = [0.1, 0.1, 0.9, 0.9]
+    assert {0, 1} & set(violations(losses_of(mechanism, universe), paid))
+
+
+def test_a_committee_averages_numbers_and_elects_categories():
+    specification = Specification(epsilons=(400_000_000, 900_000_000), people=(30, 70))
+    histogram = np.zeros((1, 2, 11), dtype=np.int64)
+    histogram[0, 0, 2], histogram[0, 1, 8] = 30, 70  # the groups' medians are 2 and 8
+    statistics = Statistics(counts=np.array([[30, 70]]), histogram=histogram)
+    median = Aggregate(kind="quantile", protects="value", upper=10, rank=Fraction(1, 2), complete=True)
+    mechanism = propose(median, specification, Belief(), groups=2, cuts="privacy")
+    weights = shares(mechanism.groups, specification)
+    assert pytest.approx([(30 * 4) ** 2, (70 * 9) ** 2] / np.float64((30 * 4) ** 2 + (70 * 9) ** 2)) == weights
+    assert pytest.approx(weights @ [2, 8]) == mechanism.release(statistics, simulation(1))[0]
+    mode = Aggregate(kind="mode", protects="value", upper=10)
+    elected = propose(mode, specification, Belief(), groups=2, cuts="privacy")
+    assert [8.0] == elected.release(statistics, simulation(1)).tolist()
+
+
+def test_ranks_and_ratios_are_answered_in_one_round_and_not_added_up():
+    for options in ({"rounds": 2}, {"ensemble": "stratified"}):
+        with pytest.raises(Unsuitable, match="cannot be added up"):
+            propose(ASKED["median"], Specification.of([(MICRO, 9)]), Belief(), **options)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +359,16 @@ def test_later_rounds_help_a_little():
 
 
 @pytest.mark.parametrize(
-    "options", [{"groups": 0}, {"groups": 11}, {"rounds": 0}, {"cuts": "random"}, {"ensemble": "vote"}]
+    "options",
+    [
+        {"groups": 0},
+        {"groups": 11},
+        {"rounds": 0},
+        {"cuts": "random"},
+        {"ensemble": "vote"},
+        {"smallest": 0},
+        {"smallest": 11},
+    ],
 )
 def test_options_out_of_range_are_refused(options):
     with pytest.raises(InvalidDeclaration):
@@ -257,8 +387,6 @@ def test_a_mean_of_a_public_number_is_a_total_over_it():
     mechanism = propose(aggregate, specification, Belief())
     statistics = Statistics(counts=np.array([[4]]), totals=np.array([[6]], dtype=object))
     assert pytest.approx(11.5, abs=0.1) == mechanism.release(statistics, simulation(1))[0]
-    with pytest.raises(Unsuitable, match="not enough for this variance"):
-        propose(Aggregate(kind="variance", protects="value"), specification, Belief())
 
 
 def test_the_noise_is_added_to_whole_numbers_however_large(monkeypatch):

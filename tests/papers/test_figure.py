@@ -29,7 +29,13 @@ def drawn(effort):
 
 
 def figure(**changes):
-    claim = Claim(text="old is best", check=lambda points: compare(points.y("old", 1.0), points.y("new", 1.0)))
+    claim = Claim(
+        text="old is best",
+        check=lambda points: compare(points.y("old", 1.0), points.y("new", 1.0)),
+        rule="less",
+        section="1",
+        quote="old is the best",
+    )
     return Figure(**({"id": "test", "compute": drawn, "claims": (claim,)} | SHAPE | changes))
 
 
@@ -42,13 +48,28 @@ def test_a_claim_that_fails_is_called_not_reproduced_with_its_number():
     outcome = reproduce(figure(), Effort(runs=2))
     assert ["not reproduced"] == [verdict.word for verdict in outcome.verdicts]
     assert "**not reproduced**: old is best (2 against 0." in outcome.text()
+    assert "§1: “old is the best”. Rule: less." in outcome.text()
     assert "generated, two points" in outcome.text()
     assert "1 not reproduced" == outcome.score()
 
 
 def test_what_the_data_cannot_decide_is_called_not_tested():
-    undecided = Claim(text="something else", check=lambda points: Finding(holds=None, number="not computed"))
+    undecided = Claim(
+        text="something else", check=lambda points: Finding(holds=None, number="not computed"), rule="any"
+    )
     assert "**not tested**" in reproduce(figure(claims=(undecided,)), Effort(runs=2)).text()
+
+
+def test_a_question_of_ours_is_never_called_reproduced_or_not():
+    for holds, word in ((True, "holds"), (False, "does not hold")):
+        ours = Claim(text="what else", check=lambda points, holds=holds: Finding(holds=holds, number=""), rule="any")
+        assert [word] == [verdict.word for verdict in reproduce(figure(claims=(ours,)), Effort(runs=2)).verdicts]
+
+
+def test_a_claim_without_its_rule_or_with_half_a_source_is_refused():
+    for fields in ({"rule": ""}, {"rule": "any", "section": "1"}, {"rule": "any", "quote": "so they say"}):
+        with pytest.raises(InvalidDeclaration, match="needs a rule"):
+            Claim(text="something", check=lambda points: Finding(holds=True, number=""), **fields)
 
 
 def test_the_same_seed_gives_the_same_points_and_another_seed_others():
@@ -81,7 +102,7 @@ def test_the_gain_over_the_paper_leaves_out_what_is_not_differential_privacy():
         Point(curve="auto", x=1.0, y=3.0, by="auto"),
     )
     outcome = Outcome(
-        figure=figure(claims=(Claim(text="", check=lambda points: Finding(holds=True, number="")),)),
+        figure=figure(claims=(Claim(text="", check=lambda points: Finding(holds=True, number=""), rule="any"),)),
         points=Points(rows=rows),
         effort=Effort(runs=2),
     )
@@ -95,8 +116,8 @@ def test_checks_decide_both_ways():
     assert "fails at 2" in failing.number
     assert monotone(["a"], rising=True)(points(a=[1, 2, 3])).holds
     assert not monotone(["a"], rising=True)(points(a=[1, 3, 2])).holds
-    assert crossover("a", ["b"], 1.5, 0.1)(points(a=[9, 4, 1], b=[2, 2, 2])).holds
-    assert not crossover("a", ["b"], 0.5, 0.1)(points(a=[9, 4, 1], b=[2, 2, 2])).holds
+    assert crossover("a", ["b"], 1.5)(points(a=[9, 4, 1], b=[2, 2, 2])).holds
+    assert not crossover("a", ["b"], 0.5)(points(a=[9, 4, 1], b=[2, 2, 2])).holds
 
 
 def test_a_missing_point_is_refused():
@@ -105,12 +126,13 @@ def test_a_missing_point_is_refused():
 
 
 def test_every_figure_is_listed_once_and_states_claims():
-    assert 28 == len(FIGURES)
+    assert 30 == len(FIGURES)
     assert all(name == figure.id for name, figure in FIGURES.items())
     assert all(figure.claims and figure.data and figure.axes.x is not None for figure in FIGURES.values())
     wanted = [f"pdp-{n}{letter}" for n in (1, 2, 3) for letter in "abcd"] + ["pdp-example1"]
     wanted += ["idp-table1", "idp-fig1", "idp-fig2", "idp-examples", "partitioning-rounds", "hdp-utility"]
     wanted += [f"partitioning-fig{n}" for n in (2, 3, 4, 5)] + [f"hdp-fig{n}" for n in (1, 2, 3, 4, 5)]
+    wanted += ["partitioning-logistic-us", "partitioning-logistic-brazil"]
     assert set(wanted) == set(FIGURES)
 
 

@@ -31,7 +31,9 @@ def test_every_figure_yields_data_plot_and_verdict(tmp_path):
     assert 0 == done.exit_code, done.output
     summaries = json.loads(done.stdout)
     assert QUICKLY == [summary["figure"] for summary in summaries]
-    assert {"reproduced", "not reproduced"} == {row["verdict"] for summary in summaries for row in summary["claims"]}
+    assert {"reproduced", "not reproduced", "holds", "does not hold"} == {
+        row["verdict"] for summary in summaries for row in summary["claims"]
+    }
     assert {f"{name}.{kind}" for name in QUICKLY for kind in ("csv", "md", "png", "svg")} == {
         path.name for path in tmp_path.iterdir()
     }
@@ -126,11 +128,11 @@ def test_a_page_is_filled_in_its_places_and_nowhere_else(tmp_path):
     fill(page, figures)
     text = page.read_text()
     assert "before\n<!-- figure hdp-utility -->\n### HDP Theorem 3" in text
-    assert "| A paper | 0 | 3 |\n<!-- end -->\n## A paper" in text
+    assert "| A paper | 1 | 4 |\n<!-- end -->\n## A paper" in text
     assert "![hdp-utility](figures/hdp-utility.svg)\n<!-- end -->\nafter\n" in text
     assert "kept" in text
     assert "stale" not in text
-    assert (0, 3) == count(text)
+    assert (1, 4) == count(text)
     reproduce(FIGURES["idp-table1"], Effort(runs=0)).write(figures)
     with pytest.raises(InvalidDeclaration, match="idp-table1"):
         fill(page, figures)

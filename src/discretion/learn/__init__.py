@@ -7,7 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from discretion.errors import InvalidDeclaration
+from discretion.learn.own import choose
 from discretion.learn.personalize import personalize
+from discretion.learn.run import risk_utility
+from discretion.learn.tuning import count_with_pilot, tune_threshold
 
 if TYPE_CHECKING:
     from discretion.learn.classification import LinearSVC, LogisticRegression
@@ -19,7 +22,16 @@ _ESTIMATORS = {
     "LogisticRegression": "discretion.learn.classification",
 }
 
-__all__ = ["LinearRegression", "LinearSVC", "LogisticRegression", "personalize"]
+__all__ = [
+    "LinearRegression",
+    "LinearSVC",
+    "LogisticRegression",
+    "choose",
+    "count_with_pilot",
+    "personalize",
+    "risk_utility",
+    "tune_threshold",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from discretion.errors import InvalidDeclaration
 from discretion.noise import Floats
 
-Rule = Literal["average", "vote", "models"] | Callable[[Sequence[Any], Floats], Any]
+Rule = Literal["average", "vote", "models", "majority"] | Callable[[Sequence[Any], Floats], Any]
 
 
 def combine(outputs: Sequence[Any], weights: Sequence[float], rule: Rule) -> Any:
@@ -41,12 +41,14 @@ def vote(outputs: Sequence[Any], weights: Floats) -> NDArray[Any]:
 class Committee:
     """Fitted models that decide together.
 
-    Classifiers average their scores (class probabilities, or decision values) where they have them, because the
+    With `by_vote` ([LXJJ17] 4.4: majority voting) every classifier has one vote, and weights only break ties. Else
+    classifiers average their scores (class probabilities, or decision values) where they have them, because the
     ranking of a plain vote has only as many steps as there are voters; without scores they vote. Regressors average.
     """
 
     models: tuple[Any, ...]
     weights: Floats
+    by_vote: bool = False
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -64,12 +66,26 @@ class Committee:
     def predict(self, X: Any) -> NDArray[Any]:
         """By average score, else by vote; numbers are averaged."""
         first = self.models[0]
+        if self.by_vote:
+            return majority([model.predict(X) for model in self.models], self.weights)
         if hasattr(first, "predict_proba"):
             return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
         if hasattr(first, "decision_function"):
             return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
         predictions = [model.predict(X) for model in self.models]
         return np.asarray((vote if hasattr(first, "classes_") else average)(predictions, self.weights))
+
+
+def majority(outputs: Sequence[Any], weights: Floats) -> NDArray[Any]:
+    """Return the label that most outputs have, for each position; of equals, the one with more weight behind it."""
+    return vote(outputs, np.asarray(1 + weights / (2 * weights.sum() * len(outputs))))
+
+
+def _majority(outputs: Sequence[Any], weights: Floats) -> Any:
+    """Return a committee that votes for models, or the elected labels for arrays of labels."""
+    if hasattr(outputs[0], "predict"):
+        return Committee(models=tuple(outputs), weights=weights, by_vote=True)
+    return majority(outputs, weights)
 
 
 def _models(outputs: Sequence[Any], weights: Floats) -> Committee:
@@ -83,4 +99,9 @@ def _shares(weights: Sequence[float]) -> Floats:
     return np.asarray(raw / raw.sum())
 
 
-_RULES: dict[str, Callable[[Sequence[Any], Floats], Any]] = {"average": average, "vote": vote, "models": _models}
+_RULES: dict[str, Callable[[Sequence[Any], Floats], Any]] = {
+    "average": average,
+    "vote": vote,
+    "models": _models,
+    "majority": _majority,
+}

@@ -45,9 +45,9 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
         if self.method == "weighted":
             moments, guarantee = self._weighted(X, placed, owners, features, rng)
             solution, inverse = ridge(moments, self.fit_intercept)
+            covariance = moments.covariance(inverse, solution)
         else:
-            moments, guarantee = self._functional(X, placed, owners, features, rng)
-            solution, inverse = spectral(moments)
+            solution, covariance, guarantee = self._bagged(X, placed, owners, features, rng)
         length = features.norm if self._domain == "ball" else 1.0
 
         def original(coefficients: Floats) -> Floats:  # in the caller's units, the intercept last
@@ -56,7 +56,7 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
         found = original(solution) + np.append(np.zeros(X.shape[1]), target.centre)
         self.coef_, self.intercept_ = found[:-1], float(found[-1])
         units = np.array([original(one) for one in np.eye(features.size)])
-        variance = np.diag(units.T @ moments.covariance(inverse, solution) @ units)
+        variance = np.diag(units.T @ covariance @ units)
         most = max(loss.micro_epsilon for loss in guarantee.losses.values())
         why = f"the largest influence is ε = {most / MICRO:g}"
         self._publish(found, np.sqrt(np.maximum(variance, 0.0)), guarantee, self._name, rng, why)
@@ -119,22 +119,40 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
         moments = gaussian(x, y, share, owners.protects, float(mu.max()), rng)
         return moments, owners.guarantee(weights, arithmetic="float", pico_delta=pico_delta)
 
+    def _bagged(
+        self, X: Floats, y: Floats, owners: People, features: Features, rng: Rng
+    ) -> tuple[Floats, Floats, Guarantee]:
+        """Return coefficients, their covariance and what they cost: the weighted average over one or more fits.
+
+        A prediction is linear in the coefficients, so averaging them averages the groups' predictions ([LXJJ17] 4.4).
+        """
+        fits, charge = self._functional(X, y, owners, features, rng)
+        total = sum(weight for weight, _ in fits)
+        solved = [(weight / total, moments, *spectral(moments)) for weight, moments in fits]
+        solution = np.sum([share * found for share, _, found, _ in solved], axis=0)
+        covariance = np.sum([share**2 * made.covariance(inv, found) for share, made, found, inv in solved], axis=0)
+        return solution, covariance, owners.guarantee(charge, arithmetic="exact")
+
     def _functional(
         self, X: Floats, y: Floats, owners: People, features: Features, rng: Rng
-    ) -> tuple[Moments, Guarantee]:
+    ) -> tuple[list[tuple[float, Moments]], Integers]:
+        """Return the noisy moments of each run with its weight, and what each cohort pays."""
+        x = features.cube(X)
         if self._mechanism == "stretch":  # [AGK16] stretches the values by ε/ε_max: the moments shrink by its square
-            charge = weights = owners.budget**2 // int(owners.budget.max())
-            kept = np.arange(len(X))
-        elif self._mechanism in ("minimum", "threshold", "sample"):
-            (run,) = plan(owners.budget, owners.specification.heads, self._mechanism, **(self.options or {}))
-            charge, weights = np.array(run.charge), np.full(owners.budget.size, run.micro_epsilon)
-            kept = owners.kept(run.inclusion, rng)
-        else:
+            weights = owners.budget**2 // int(owners.budget.max())
+            return [(1.0, self._moments("cube", x, y, owners, weights, np.arange(len(X)), rng))], weights
+        if self._mechanism not in ("minimum", "threshold", "sample", "partition"):
             raise InvalidDeclaration(
-                f"mechanism must be 'minimum', 'threshold', 'sample' or 'stretch', got {self._mechanism!r}."
+                "mechanism must be 'minimum', 'threshold', 'sample', 'partition' or 'stretch', "
+                f"got {self._mechanism!r}."
             )
-        moments = self._moments("cube", features.cube(X), y, owners, weights, kept, rng)
-        return moments, owners.guarantee(charge, arithmetic="exact")
+        runs = plan(owners.budget, owners.specification.heads, self._mechanism, **(self.options or {}))
+        fits = []
+        for run in runs:
+            weights = np.full(owners.budget.size, run.micro_epsilon)
+            moments = self._moments("cube", x, y, owners, weights, owners.kept(run.inclusion, rng), rng)
+            fits.append((run.weight, moments))
+        return fits, np.sum([run.charge for run in runs], axis=0)
 
     def _moments(
         self, domain: Domain, x: Floats, y: Floats, owners: People, weights: Integers, kept: Integers, rng: Rng

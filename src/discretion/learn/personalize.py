@@ -47,7 +47,9 @@ def personalize(
     ("value"), or either way ("both"). It must accept any number of rows, none included.
 
     Options: threshold= for `threshold` and `sample` (a number, "max", "mean", or "best" with utility=); cuts=,
-    parts=, smallest=, rounds=, utility=, ensemble= for `partition`. `utility(people, epsilon)` is larger the better.
+    parts=, smallest=, rounds=, drop=, utility=, ensemble= for `partition`. `utility(people, epsilon)` is larger the
+    better (`learn.risk_utility` for empirical risk minimisation). `ensemble` is "average", "vote" (weighted),
+    "majority" (one vote each), "models" or a function.
     """
     owners = people(epsilon, _length(data), protects=protects, groups=groups, register=register)
     steps = _steps(algorithm_protects, owners, method, rows_per_person)

@@ -6,18 +6,19 @@ Everything here follows from what each cohort may spend and from its head-count 
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
-from math import inf
+from math import isfinite, log
 from typing import Any
 
 import numpy as np
 
 from discretion import noise
 from discretion.errors import InvalidDeclaration, Unsuitable
-from discretion.mechanisms.cuts import privacy_cuts, utility_cuts
+from discretion.mechanisms.cuts import privacy_cuts_each, utility_cuts
 from discretion.noise import ALWAYS
 from discretion.preference import MICRO, Integers, allowance
 
 Utility = Callable[[float, float], float]
+MOST_PARTS = 1_000  # groups that are tried at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,36 +99,78 @@ def partition(
     heads: Integers,
     *,
     cuts: str = "utility",
-    parts: int = 5,
+    parts: int | None = None,
     smallest: int = 1,
     rounds: int = 1,
+    drop: bool = False,
     utility: Utility | None = None,
 ) -> tuple[Run, ...]:
     """[LXJJ17]: groups of similar ε, each run at its smallest; `rounds` repeats it on what people have left.
 
-    `cuts` are those of most summed utility, or of least wasted privacy ("privacy"; of 1 to `parts` groups the number
-    of most summed utility). Groups of a round are disjoint, so a person pays their group's ε, once a round.
+    `cuts` are those of most summed utility, or of least wasted privacy ("privacy"). Without `parts`, every number of
+    groups from 1 to n/T is tried, T = `smallest`, and the one of most summed utility taken: O(k levels²), or
+    O(k levels log levels) for privacy, k at most 1,000. Groups of a round are disjoint, so a person pays their group's
+    ε, once a round. `drop=True` leaves out a group if another one of the round has as many people and a larger ε
+    ([LXJJ17] 4.4); it is not run, so it pays nothing.
     """
-    if cuts not in ("utility", "privacy") or parts < 1 or rounds < 1:
-        raise InvalidDeclaration("cuts must be 'utility' or 'privacy', parts and rounds at least 1.")
+    if cuts not in ("utility", "privacy") or (parts is not None and parts < 1) or min(rounds, smallest) < 1:
+        raise InvalidDeclaration("cuts must be 'utility' or 'privacy', parts, smallest and rounds at least 1.")
     measure, left, runs = utility or precision, budget.copy(), []
-    while rounds and left.max() > 0:
-        levels, place = np.unique(left, return_inverse=True)
-        people = np.bincount(place, weights=heads).astype(np.int64)
-        skip = int(levels[0] == 0)  # those with nothing left
-        starts = _starts(levels[skip:], people[skip:], cuts, parts, smallest, measure)
-        group = np.searchsorted(np.array(starts) + skip, place, side="right") - 1  # of each cohort; −1: none
-        for number, start in enumerate(starts):
-            inside, level = group == number, int(levels[start + skip])
-            runs.append(_group(inside, level, heads, measure))
-            left = left - level * inside
-        rounds -= 1
+    for number in range(rounds):
+        if left.max() <= 0 or (number and heads[left > 0].sum() < smallest):
+            break
+        made = _round(left, heads, cuts, parts or MOST_PARTS, smallest, measure)
+        kept = _without_dominated(made) if drop else made
+        runs += kept
+        left = left - np.sum([run.charge for run in kept], axis=0)
     return tuple(runs)
 
 
+def _round(left: Integers, heads: Integers, cuts: str, parts: int, smallest: int, utility: Utility) -> list["Run"]:
+    """Return the groups of one round, for what each cohort has left."""
+    levels, place = np.unique(left, return_inverse=True)
+    people = np.bincount(place, weights=heads).astype(np.int64)
+    skip = int(levels[0] == 0)  # those with nothing left
+    if people[skip:].sum() < smallest:
+        raise Unsuitable(f"No group of people with an epsilon has {smallest:,} members.")
+    starts = _starts(levels[skip:], people[skip:], cuts, parts, smallest, utility)
+    group = np.searchsorted(np.array(starts) + skip, place, side="right") - 1  # of each cohort; −1: none
+    return [_group(group == number, int(levels[start + skip]), heads, utility) for number, start in enumerate(starts)]
+
+
+def _without_dominated(runs: list["Run"]) -> list["Run"]:
+    """Leave out a run if another has exactly as many people and a larger ε. Sizes are those of the register."""
+    best: dict[float, int] = {}
+    for run in runs:
+        best[run.people] = max(best.get(run.people, 0), run.micro_epsilon)
+    return [run for run in runs if run.micro_epsilon == best[run.people]]
+
+
 def precision(people: float, epsilon: float) -> float:
-    """(n ε)²: of a group's average, where the noise decides."""
+    """Return (n ε)²: the precision of a group's average, where the noise decides."""
     return (people * epsilon) ** 2
+
+
+def risk_utility(
+    dimensions: int, *, length: float = 1.0, smoothness: float = 0.25, slack: float = 0.1, failure: float = 0.05
+) -> Utility:
+    """Return a utility of (people, ε) for empirical risk minimisation: one over the bound of [LXJJ17] Equation (2).
+
+    The bound on the excess loss is 16 ‖f‖⁴ d² ln²(d/σ) (c + e/‖f‖²) / (n e ε)² + ‖f‖² ln(1/σ)/(n e) + e/2, for d
+    `dimensions`, ‖f‖ the `length` of the best model, c the `smoothness` of the loss (1/4: logistic), e the `slack`
+    (generalisation error) and σ the chance of `failure`. The paper maximises the bound itself, which is an error.
+    """
+    if dimensions < 1 or not all(isfinite(x) and x > 0 for x in (length, smoothness, slack, failure)) or failure >= 1:
+        raise InvalidDeclaration("dimensions must be at least 1, the others finite and above 0, and failure below 1.")
+    noisy = 16 * length**4 * (dimensions * log(dimensions / failure)) ** 2 * (smoothness + slack / length**2) / slack**2
+    sampled = length**2 * log(1 / failure) / slack
+
+    def utility(people: float, epsilon: float) -> float:
+        if people <= 0:
+            return 0.0
+        return 1 / (noisy / (people * epsilon) ** 2 + sampled / people + slack / 2)
+
+    return utility
 
 
 def _starts(levels: Integers, heads: Integers, cuts: str, parts: int, smallest: int, utility: Utility) -> list[int]:
@@ -137,15 +180,9 @@ def _starts(levels: Integers, heads: Integers, cuts: str, parts: int, smallest: 
 
     def worth(starts: list[int]) -> float:
         people = np.add.reduceat(heads, starts)
-        if people.min() < smallest:
-            return -inf
         return sum(utility(int(n), levels[start] / MICRO) for n, start in zip(people, starts, strict=True))
 
-    tried = [privacy_cuts(levels, heads, count) for count in range(1, min(parts, len(levels)) + 1)]
-    best = max(tried, key=worth)
-    if worth(best) == -inf:
-        raise Unsuitable(f"No group of people with an epsilon has {smallest:,} members.")
-    return best
+    return max(privacy_cuts_each(levels, heads, parts, smallest), key=worth)
 
 
 def _group(inside: Any, level: int, heads: Integers, utility: Utility) -> Run:

@@ -58,11 +58,11 @@ MECHANISMS: dict[str, Propose] = {
     "pooled": pooled.propose,
     "weighted_rank": weighted_rank.propose,
     "stretch": stretch.propose,
-    "partition": partition.propose,
     "sample": sample.propose,
     "threshold": threshold.propose,
     "exponential": exponential.propose,
     "minimum": minimum.propose,
+    "partition": partition.propose,  # after those it equals where there is one level only
     "smooth": smooth.propose,
 }
 

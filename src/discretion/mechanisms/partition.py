@@ -1,10 +1,9 @@
-"""Partition: groups of similar budgets are answered apart, then combined. The partitioning paper's mechanism."""
+"""Partition: answer groups of similar budgets separately, then combine. The partitioning paper's mechanism."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,7 +12,9 @@ from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.guarantee import Guarantee
 from discretion.mechanisms.accuracy import believed, laplace_variance, total_error
 from discretion.mechanisms.belief import Belief
-from discretion.mechanisms.cuts import precision_cuts, privacy_cuts
+from discretion.mechanisms.committee import Committee, committee
+from discretion.mechanisms.cuts import precision_cuts, privacy_cuts, privacy_cuts_each
+from discretion.mechanisms.group import Group, charges, without_dominated
 from discretion.mechanisms.level import refuse_nobody
 from discretion.mechanisms.linear import is_affine, parts, refuse_scale, tally
 from discretion.noise import Floats, Rng
@@ -23,14 +24,7 @@ from discretion.statistics import Aggregate, Measure, Statistics
 
 Cuts = Literal["precision", "privacy"]
 Ensemble = Literal["homogeneous", "stratified"]
-MOST_GROUPS = 12  # tried when their number is not given: more never helped a total
-
-
-class Group(NamedTuple):
-    """Some cohorts answered together, once."""
-
-    cohorts: tuple[int, ...]
-    micro_epsilon: int
+MOST_GROUPS = 1_000  # the largest number of privacy-aware groups that is tried
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +33,12 @@ class Partition:
 
     Definition  [LXJJ17] privacy-aware (`cuts="privacy"`: least Σ (ε_u − ε of the group)²) or utility-based
                 (`cuts="precision"`: greatest summed precision; the paper maximises an error instead) partitions into at
-                most `groups` groups; without it, the number of least predicted error. `rounds` repeats it on what each
-                person has left. Group totals are added up (`ensemble="stratified"`) or each speaks for everybody,
+                most `groups` groups of at least `smallest` people (T). Without `groups`, every number from 1 to n/T is
+                tried (privacy-aware: to 1,000) and the one of least predicted error taken. `rounds` repeats it on what
+                each person has left. Group totals are added up (`ensemble="stratified"`) or each speaks for everybody,
                 weighted by precision (`"homogeneous"`); rounds are combined by generalised least squares.
+                `drop=True` leaves out a group if another one of a round has as many people and a larger ε ([LXJJ17]
+                4.4); it is not asked, so it pays nothing. Ranks, modes and ratios: see `committee`.
     Guarantee   The sum over rounds of the smallest ε in u's group: groups of a round are disjoint.
     Neighbours  presence or value. Cuts, sizes and minima come from the register: absent people stay in their group.
     Tested by   tests/mechanisms/test_partition.py
@@ -97,74 +94,91 @@ def propose(
     cuts: Cuts = "precision",
     ensemble: Ensemble | None = None,
     rounds: int = 1,
-) -> Partition:
-    if not is_affine(aggregate):
-        raise Unsuitable(f"It adds up totals of groups, which is not enough for this {aggregate.kind}.")
-    if cuts not in ("precision", "privacy") or ensemble not in (None, "homogeneous", "stratified"):
-        raise InvalidDeclaration('cuts must be "precision" or "privacy", ensemble "homogeneous" or "stratified".')
-    if rounds < 1 or (groups is not None and not 1 <= groups <= specification.size):
-        raise InvalidDeclaration("rounds must be at least 1, and groups from 1 to the number of people.")
+    smallest: int = 1,
+    drop: bool = False,
+) -> "Partition | Committee":
+    _refuse_options(specification, groups, cuts, ensemble, rounds, smallest)
     refuse_nobody(specification)
+    plan = _Plan(specification=specification, groups=groups, cuts=cuts, rounds=rounds, smallest=smallest, drop=drop)
+    if not is_affine(aggregate):
+        if ensemble == "stratified" or rounds > 1:
+            raise Unsuitable(f"Groups of a {aggregate.kind} cannot be added up, and are answered in one round only.")
+        return committee(aggregate, specification, belief, plan.partitions(0.0))
     refuse_scale(aggregate, specification.strictest)
     (part,) = parts(aggregate)
     variance = believed(aggregate, belief).variance / max(float(part.scale) ** 2, 1e-12)
     ensembles: list[Ensemble] = ["homogeneous", "stratified"] if ensemble is None else [ensemble]
     tried = [
         _combined(aggregate, specification, belief, found, how)
-        for found in _partitions(specification, groups, cuts, rounds, variance)
+        for found in plan.partitions(variance)
         for how in ensembles
     ]
     return min(tried, key=lambda mechanism: mechanism.error.total)
 
 
-def charges(groups: Sequence[Group], specification: Specification) -> Integers:
-    """What each cohort has paid, in micro-ε."""
-    paid = np.zeros(len(specification.epsilons), dtype=np.int64)
-    for group in groups:
-        paid[list(group.cohorts)] += group.micro_epsilon
-    return paid
+def _refuse_options(
+    specification: Specification,
+    groups: int | None,
+    cuts: str,
+    ensemble: str | None,
+    rounds: int,
+    smallest: int,
+) -> None:
+    if cuts not in ("precision", "privacy") or ensemble not in (None, "homogeneous", "stratified"):
+        raise InvalidDeclaration('cuts must be "precision" or "privacy", ensemble "homogeneous" or "stratified".')
+    if rounds < 1 or (groups is not None and not 1 <= groups <= specification.size):
+        raise InvalidDeclaration("rounds must be at least 1, and groups from 1 to the number of people.")
+    if not 1 <= smallest <= max(specification.size, 1):
+        raise InvalidDeclaration(f"smallest must be from 1 to the number of people, got {smallest!r}.")
 
 
-def _partitions(
-    specification: Specification, groups: int | None, cuts: Cuts, rounds: int, variance: float
-) -> list[tuple[Group, ...]]:
-    """The partition for the given number of groups, or one for each number that may be best."""
-    most = min(groups or MOST_GROUPS, len(specification.epsilons))
-    if rounds == 1 and groups is None and cuts == "precision":  # one dynamic program serves every number
-        return list(dict.fromkeys(_cut(specification, specification.micro, most, cuts, variance)))
-    found = []
-    for count in [most] if groups is not None else range(1, most + 1):
-        spent: tuple[Group, ...] = ()
-        for _ in range(rounds):
-            left = specification.micro - charges(spent, specification)
-            if left.max() <= 0:
-                break
-            spent += _cut(specification, left, count, cuts, variance)[-1]
-        found.append(spent)
-    return found
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """How people are to be cut into groups: from public information only."""
 
+    specification: Specification
+    groups: int | None
+    cuts: Cuts
+    rounds: int
+    smallest: int
+    drop: bool
 
-def _cut(
-    specification: Specification, left: Integers, count: int, cuts: Cuts, variance: float
-) -> list[tuple[Group, ...]]:
-    """One round for people who have `left`: the groups for 1..count (precision) or for count alone (privacy)."""
-    levels, place = np.unique(left, return_inverse=True)
-    heads = np.bincount(place, weights=specification.heads).astype(np.int64)
-    skip = int(levels[0] == 0)  # people with nothing left are in no group
-    if cuts == "precision":
-        found = precision_cuts(levels[skip:], heads[skip:], count, variance)
-    else:
-        found = [privacy_cuts(levels[skip:], heads[skip:], count)]
-    partitions = []
-    for starts in found:
-        edges = [start + skip for start in starts] + [len(levels)]
-        partitions.append(
-            tuple(
+    def partitions(self, variance: float) -> list[tuple[Group, ...]]:
+        """Return the partition for the given number of groups, or one for each number that may be best."""
+        levels = len(self.specification.epsilons)
+        most = min(self.groups or MOST_GROUPS, levels, max(1, self.specification.size // self.smallest))
+        if self.rounds == 1 and self.groups is None:  # one dynamic program serves every number
+            return list(dict.fromkeys(self._round(self.specification.micro, most, variance, every=True)))
+        found = []
+        for count in [most] if self.groups is not None else range(1, most + 1):
+            spent: tuple[Group, ...] = ()
+            for _ in range(self.rounds):
+                left = self.specification.micro - charges(spent, self.specification)
+                if self.specification.heads[left > 0].sum() < self.smallest:
+                    break
+                spent += self._round(left, count, variance)[-1]
+            found.append(spent)
+        return list(dict.fromkeys(found))
+
+    def _round(self, left: Integers, count: int, variance: float, every: bool = False) -> list[tuple[Group, ...]]:
+        """Return one round for people who have `left`, for each number of groups up to `count` or for it alone."""
+        levels, place = np.unique(left, return_inverse=True)
+        heads = np.bincount(place, weights=self.specification.heads).astype(np.int64)
+        skip = int(levels[0] == 0)  # people with nothing left are in no group
+        if self.cuts == "precision":
+            found = precision_cuts(levels[skip:], heads[skip:], count, variance, self.smallest)
+        else:
+            cut = privacy_cuts_each if every else lambda *options: [privacy_cuts(*options)]
+            found = cut(levels[skip:], heads[skip:], count, self.smallest)
+        partitions = []
+        for starts in found:
+            edges = [start + skip for start in starts] + [len(levels)]
+            made = tuple(
                 Group(tuple(np.flatnonzero((place >= first) & (place < last)).tolist()), int(levels[first]))
                 for first, last in pairwise(edges)
             )
-        )
-    return partitions
+            partitions.append(without_dominated(made, self.specification) if self.drop else made)
+        return partitions
 
 
 def _combined(
@@ -175,10 +189,11 @@ def _combined(
     member = np.zeros((len(specification.epsilons), len(groups)))  # (cohort, group)
     for number, group in enumerate(groups):
         member[list(group.cohorts), number] = 1
+    disjoint = bool(member.sum(axis=1).max() <= 1)
     if how == "stratified":
-        coefficients = _stratified(member, noises)
+        coefficients = np.ones(len(groups)) if disjoint else _stratified(member, noises)
     else:
-        coefficients = _homogeneous(member, noises, specification, believed(aggregate, belief).variance)
+        coefficients = _homogeneous(member, noises, specification, believed(aggregate, belief).variance, disjoint)
     return Partition(
         aggregate=aggregate,
         specification=specification,
@@ -198,15 +213,22 @@ def _stratified(member: Floats, noises: Floats) -> Floats:
     return np.asarray(precise @ np.linalg.pinv(pattern @ precise) @ np.ones(len(pattern)))
 
 
-def _homogeneous(member: Floats, noises: Floats, specification: Specification, variance: float) -> Floats:
-    """Generalised least squares for one common mean: groups are random parts of one population.
+def _homogeneous(
+    member: Floats, noises: Floats, specification: Specification, variance: float, disjoint: bool
+) -> Floats:
+    """Return the generalised least squares estimate of one common mean: groups are random parts of one population.
 
-    The covariance of two groups' means is S²·overlap/(n_a n_b), less S²/N for all alike, which changes no weight.
+    The covariance of two groups' means is S²·overlap/(n_a n_b), less S²/N for all alike, which changes no weight. For
+    groups without overlap it is diagonal, so many of them cost little.
     """
     heads = specification.heads.astype(np.float64)
     sizes = np.maximum(heads @ member, 1)
-    overlap = member.T @ (member * heads[:, None])
-    covariance = variance * overlap / np.outer(sizes, sizes) + np.diag(noises / sizes**2)
-    ridge = covariance.max() * 1e-14 or 1.0
-    weights = np.linalg.solve(covariance + np.eye(len(sizes)) * ridge, np.ones(len(sizes)))
+    if disjoint:
+        own = variance / sizes + noises / sizes**2
+        weights = 1 / (own + (own.max() * 1e-14 or 1.0))
+    else:
+        overlap = member.T @ (member * heads[:, None])
+        covariance = variance * overlap / np.outer(sizes, sizes) + np.diag(noises / sizes**2)
+        ridge = covariance.max() * 1e-14 or 1.0
+        weights = np.linalg.solve(covariance + np.eye(len(sizes)) * ridge, np.ones(len(sizes)))
     return np.asarray(specification.size * weights / weights.sum() / sizes)

@@ -191,6 +191,11 @@ def propose_minimum(aggregate: Aggregate, specification: Specification, belief: 
     return _tuned(aggregate, specification, belief, prices)
 
 
+def propose_priced(aggregate: Aggregate, specification: Specification, belief: Belief, prices: Integers) -> Rank:
+    """Return the exponential mechanism at these prices by cohort (micro-ε); cohorts of price 0 are left out."""
+    return _tuned(aggregate, specification, belief, prices)
+
+
 def propose_threshold(
     aggregate: Aggregate, specification: Specification, belief: Belief, *, threshold: Level = "best"
 ) -> Rank:

@@ -9,19 +9,34 @@ from discretion.errors import InvalidDeclaration
 from discretion.papers import (
     hdp,
     hdp_groups,
+    hdp_naive,
     hdp_utility,
     idp,
     idp_examples,
     partitioning,
     partitioning_rounds,
     pdp,
+    pdp_median,
     regression,
     svm,
 )
 from discretion.papers.data import recognise
 from discretion.papers.figure import Effort, Figure, Outcome, Points, reproduce
 
-_MODULES = (pdp, regression, idp, idp_examples, partitioning, partitioning_rounds, svm, hdp, hdp_groups, hdp_utility)
+_MODULES = (
+    pdp,
+    pdp_median,
+    regression,
+    idp,
+    idp_examples,
+    partitioning,
+    partitioning_rounds,
+    svm,
+    hdp,
+    hdp_groups,
+    hdp_naive,
+    hdp_utility,
+)
 FIGURES: dict[str, Figure] = {figure.id: figure for module in _MODULES for figure in module.FIGURES}
 SHORT = 10.0  # seconds of work that are not worth starting processes for
 

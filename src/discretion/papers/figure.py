@@ -94,10 +94,21 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """Something the paper says, and the computation that decides it."""
+    """Something the paper says, or a question of our own, and the computation that decides it.
+
+    A claim of the paper carries the section and the paper's own words. Without them it is a question of ours: its
+    answer is shown next to the claims, and never called reproduced or not.
+    """
 
     text: str
     check: Callable[[Points], Finding]
+    rule: str  # when it holds: fixed before the numbers are looked at
+    section: str = ""
+    quote: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.rule or bool(self.section) != bool(self.quote):
+            raise InvalidDeclaration(f"The claim {self.text!r} needs a rule, and a section and a quotation or neither.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +121,8 @@ class Axes:
     log_y: bool = False
     better: Literal["smaller", "larger", ""] = "smaller"  # which y is the better answer; "": neither
     columns: int = 1  # panels side by side
+    key: str = ""  # what short names of curves stand for
+    detail: float = 0.0  # above 1: a second panel shows only what is below so many times the smallest y
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,15 +175,18 @@ class Figure:
 class Verdict:
     """One claim and what came of it."""
 
-    text: str
+    claim: Claim
     finding: Finding
 
     def __str__(self) -> str:
-        return f"**{self.word}**: {self.text} ({self.finding.number})"
+        said = f"§{self.claim.section}: “{self.claim.quote}”" if self.claim.quote else "A question of ours"
+        return f"**{self.word}**: {self.claim.text} ({self.finding.number}). {said}. Rule: {self.claim.rule}."
 
     @property
     def word(self) -> str:
-        return {True: "reproduced", False: "not reproduced", None: "not tested"}[self.finding.holds]
+        if self.claim.quote:
+            return {True: "reproduced", False: "not reproduced", None: "not tested"}[self.finding.holds]
+        return {True: "holds", False: "does not hold", None: "not tested"}[self.finding.holds]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +199,7 @@ class Outcome:
     verdicts: tuple[Verdict, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        verdicts = tuple(Verdict(text=claim.text, finding=claim.check(self.points)) for claim in self.figure.claims)
+        verdicts = tuple(Verdict(claim=claim, finding=claim.check(self.points)) for claim in self.figure.claims)
         object.__setattr__(self, "verdicts", verdicts)
 
     @property
@@ -211,7 +227,14 @@ class Outcome:
             "runs": self.effort.runs,
             "seed": self.effort.seed,
             "claims": [
-                {"claim": verdict.text, "verdict": verdict.word, "number": verdict.finding.number}
+                {
+                    "claim": verdict.claim.text,
+                    "verdict": verdict.word,
+                    "number": verdict.finding.number,
+                    "rule": verdict.claim.rule,
+                    "section": verdict.claim.section,
+                    "quote": verdict.claim.quote,
+                }
                 for verdict in self.verdicts
             ],
             "beyond": self.gains(),

@@ -16,7 +16,7 @@ from discretion.mechanisms.effect import effect_of
 from discretion.mechanisms.sensitivity import Ordered, log_smooth
 from discretion.mechanisms.smooth import SHARE, exact_loss, largest_alpha
 from discretion.noise import Floats
-from discretion.papers.claim import Check, compare
+from discretion.papers.claim import GREAT, SIGNIFICANT, Check, compare
 from discretion.papers.figure import INDIVIDUAL, Axes, By, Claim, Effort, Figure, Finding, Point, Points
 from discretion.papers.trial import Contender, Trial, absolute_error
 from discretion.preference import Specification
@@ -154,7 +154,7 @@ def legend(curve: str) -> dict[str, Any]:
 def _close(curve: str, expected: float) -> Check:
     def check(points: Points) -> Finding:
         value = points.y(curve, "ε = 1", "Table I")
-        return Finding(holds=abs(value - expected) <= 0.06, number=f"±{value:.3f}")
+        return Finding(holds=abs(value - expected) <= 0.1, number=f"±{value:.3f}")
 
     return check
 
@@ -171,10 +171,10 @@ def _admissible(points: Points) -> Finding:
     return Finding(holds=max(losses) <= 1, number=f"exact losses at ε = 1 for γ = 2, 3, 4: {shown}")
 
 
-def _at_most_a_tenth_of(curve: str) -> Check:
-    """Whether iDP's mean error is."""
+def _at_most_half_of(curve: str) -> Check:
+    """Decide whether iDP's mean error is."""
     return lambda points: compare(
-        10 * LOCAL_MEAN, points.y(curve, GAMMA, MEAN), f"ten times {LOCAL_MEAN:g} is {{:.3g}}, DP {{:.3g}}"
+        LOCAL_MEAN / GREAT, points.y(curve, GAMMA, MEAN), f"twice {LOCAL_MEAN:g} is {{:.3g}}, DP {{:.3g}}"
     )
 
 
@@ -204,25 +204,46 @@ def _gap(curve: str, least: float, sizes: list[int]) -> Check:
 
 
 def _off_range(points: Points) -> Finding:
-    worst = {d: points.y(THREE, 1.0, _panel(d, 10)) for d in DISTRIBUTIONS}
-    width = {d: bounds[1] - bounds[0] for d, (_, bounds) in DISTRIBUTIONS.items()}
-    shown = ", ".join(f"{d}: {worst[d]:.2f}" for d in DISTRIBUTIONS)
-    return Finding(holds=worst["U[0, 1]"] > width["U[0, 1]"], number=f"mean error at n = 10, ε = 1: {shown}")
+    """Decide whether DP's mean error at n = 10 exceeds half the range that the paper names, at every ε."""
+    half = {"U[0, 1]": 0.5, "N(0, 1)": 3.0, "Exp(1)": 2.5}
+    least = {d: min(points.curve(THREE, _panel(d, 10))) for d in DISTRIBUTIONS}
+    shown = ", ".join(f"{d}: {least[d]:.2f} (half range {half[d]:g})" for d in DISTRIBUTIONS)
+    return Finding(
+        holds=all(least[d] > half[d] for d in DISTRIBUTIONS), number=f"smallest mean error over ε at n = 10: {shown}"
+    )
 
 
+TABLE = "[-3,3] [-101.7,101.7] [-34.2,34.2]"
 FIGURES = (
     Figure(
         id="idp-table1",
         title="iDP Table I: 95% half-widths of the noise for a median",
         compute=table,
         claims=(
-            Claim(text="iDP: ±3", check=_close(LOCAL, 3.0)),
-            Claim(text="DP with γ = 2: ±101.7", check=_close(TWO, 101.7)),
-            Claim(text="DP with γ = 3: ±34.2", check=_close(THREE, 34.2)),
-            Claim(text="(ε/4γ, ε/γ) is private", check=_admissible),
-            Claim(text="the formulas as printed, with exp(−kε), are private", check=_private_as_printed),
+            *(
+                Claim(
+                    text=f"{curve}: ±{width:g}",
+                    check=_close(curve, width),
+                    rule="within .1",
+                    section="VI-A4, Table I",
+                    quote=TABLE,
+                )
+                for curve, width in ((LOCAL, 3.0), (TWO, 101.7), (THREE, 34.2))
+            ),
+            Claim(
+                text="(ε/4γ, ε/γ) is private",
+                check=_admissible,
+                rule="the exact loss at ε = 1 is at most 1 for γ = 2, 3 and 4",
+                section="VI-A4",
+                quote="admissible to achieve DP calibrated to the smooth sensitivity",
+            ),
+            Claim(
+                text="the two formulas as printed, exp(−kε) in the sensitivity and α = ε/4γ, are ε-DP together",
+                check=_private_as_printed,
+                rule="the exact loss at ε = 1 is at most 1 for γ = 2, 3 and 4",
+            ),
         ),
-        axes=Axes(x="", y="95% half-width at sensitivity 1", log_y=True),
+        axes=Axes(x="", y="95% half-width at sensitivity 1"),
         data="none: a property of the noise",
         runs=0,
         quick=0,
@@ -236,11 +257,25 @@ FIGURES = (
         compute=noise,
         claims=(
             Claim(
-                text="even at equal sensitivities iDP is much more accurate (mean error at most a tenth)",
-                check=_at_most_a_tenth_of(PRINTED),
+                text="even at equal sensitivities iDP is much more accurate",
+                check=_at_most_half_of(PRINTED),
+                rule="its mean error is at most half of DP's, γ = 3",
+                section="VI-A4",
+                quote="Even in the most favorable case for the smooth sensitivity, the accuracy obtained with iDP is "
+                "much better",
             ),
-            Claim(text="the same with α from the exact loss", check=_at_most_a_tenth_of(EXACT)),
-            Claim(text="γ = 3 performs best", check=_three_is_best),
+            Claim(
+                text="γ = 3 performs best",
+                check=_three_is_best,
+                rule="no other γ of the grid has a smaller 95% half-width or mean error",
+                section="VI-A4",
+                quote="We took γ = 3 as the best performing value after evaluating several other values of γ",
+            ),
+            Claim(
+                text="iDP is much more accurate than DP with α from the exact loss, too",
+                check=_at_most_half_of(EXACT),
+                rule="its mean error is at most half of DP's, γ = 3",
+            ),
         ),
         axes=Axes(x="noise|γ|γ", y="density|95% half-width|mean absolute noise", log_y=True, columns=3, better=""),
         data="none: a property of the noise",
@@ -256,19 +291,30 @@ FIGURES = (
         compute=median_errors,
         claims=(
             Claim(
-                text="iDP is significantly better than DP as printed, everywhere (10 times)",
-                check=_gap(THREE, 10, SIZES),
+                text="iDP is significantly better than DP as printed, everywhere",
+                check=_gap(THREE, 1 / SIGNIFICANT, SIZES),
+                rule="DP has at least 1.25 times its error at ε = 1, for every distribution and size",
+                section="VI-A4",
+                quote="regardless of the underlying data distribution and the data set size, the results are "
+                "significantly better for iDP",
             ),
-            Claim(text="DP as printed gives completely off-range medians at n = 10", check=_off_range),
             Claim(
-                text="the gap is that of DP: smooth sensitivity with exact α also has 10 times iDP's error",
+                text="DP as printed gives completely off-range medians at n = 10",
+                check=_off_range,
+                rule="its mean error exceeds half the range that the paper names, at every ε",
+                section="VI, Figure 2",
+                quote="strict DP yields completely off-range median values for all considered",
+            ),
+            Claim(
+                text="smooth sensitivity with exact α also has at least 10 times iDP's error",
                 check=_gap(SMOOTH, 10, [100, 1_000]),
+                rule="at ε = 1, for n of 100 or more",
             ),
             Claim(
-                text="any DP median has at least 3 times iDP's error for n of 100 or more",
+                text="every DP median has at least 3 times iDP's error for n of 100 or more",
                 check=_gap(AUTO, 3, [100, 1_000]),
+                rule="at ε = 1, what `auto` picks has",
             ),
-            Claim(text="the DP curve is differentially private as printed", check=_private_as_printed),
         ),
         axes=Axes(x="ε", y="mean absolute error", log_y=True, columns=3),
         data="U[0, 1], N(0, 1) and Exp(1), 10 to 1,000 values; public bounds [0, 1], [−5, 5], [0, 10] for our curves",

@@ -124,15 +124,50 @@ FIGURES = (
         title="iDP examples: maximum, second maximum, medians of 0/1 lists",
         compute=examples,
         claims=(
-            Claim(text="noise for the maximum depends on the domain under iDP", check=_grows(MAXIMUM)),
-            Claim(text="noise for the second maximum does not", check=_stays(SECOND)),
-            Claim(text="with smooth sensitivity the trick does not work", check=_grows(SMOOTH_SECOND)),
+            Claim(
+                text="noise for the maximum depends on the domain under iDP",
+                check=_grows(MAXIMUM),
+                rule="with an upper bound of 1,000 it is more than ten times that with 1",
+                section="VI-B3",
+                quote="the local sensitivity still depends on the domain of the attribute",
+            ),
+            Claim(
+                text="noise for the second maximum does not",
+                check=_stays(SECOND),
+                rule="it is the same for every upper bound",
+                section="VI-B3",
+                quote="the local sensitivity does not depend on the domain anymore",
+            ),
+            Claim(
+                text="with smooth sensitivity the trick does not work",
+                check=_grows(SMOOTH_SECOND),
+                rule="with an upper bound of 1,000 the noise is more than ten times that with 1",
+                section="VI-B3",
+                quote="is not possible with calibration to the smooth sensitivity",
+            ),
             Claim(
                 text="Example 2: two neighbouring lists of median 0 have local sensitivity 0 and 1",
                 check=_sensitivities_differ,
+                rule="exactly 0 and 1",
+                section="II-B",
+                quote="In both cases the median is 0, but the local sensitivity differs; it is 0 in the first case and "
+                "1 in the second one",
             ),
-            Claim(text="with 90 ones of 99 iDP needs no masking", check=_no_masking),
-            Claim(text="iDP preserves the strict guarantees that DP gives to individuals", check=_still_private),
+            Claim(
+                text="with 90 ones of 99 iDP needs no masking",
+                check=_no_masking,
+                rule="the local sensitivity is 0",
+                section="IV-B",
+                quote="iDP does not require any masking for the answer to the median query",
+            ),
+            Claim(
+                text="iDP preserves the strict guarantees that DP gives to individuals",
+                check=_still_private,
+                rule="an observer reads off fewer than 60% of secret bits, where guessing finds half",
+                section="IV-B",
+                quote="individual differential privacy preserves the strict privacy guarantees that DP gives to "
+                "individuals",
+            ),
         ),
         axes=Axes(
             x="declared upper bound|list|attack",

@@ -16,7 +16,7 @@ from discretion.papers.figure import Axes, By, Claim, Effort, Figure, Finding, P
 from discretion.preference import MICRO, Integers
 from discretion.social.dataset import NETWORKS
 from discretion.social.exchange import Exchange
-from discretion.social.gossip import gossip
+from discretion.social.gossip import explore
 from discretion.social.profile import Profiles
 from discretion.social.recall import random_recall, recall, split
 from discretion.social.similarity import Cosine, Exact, ScalarProduct
@@ -24,6 +24,7 @@ from discretion.social.weight import WESTIN, WHOLE
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0)  # every published number is the mean over these
 NEIGHBOURS = 10
+ASKED = 1  # others that a person asks a cycle; on average one more asks them, so each meets 1 to 3 in 92% of cycles
 SAMPLED, LEAST = 500, 10  # people taken from a real file, and the fewest items they hold
 Rule = Literal["paper", "min", "exact"]
 HDP, OURS, BASELINE, RANDOM = "HDP", "discretion, min rule", "Baseline, not private", "Random"
@@ -34,9 +35,11 @@ DATA = (
     "to give the recall of an earlier simulation"
 )
 NOTE = (
-    "Every number is the mean over ε = .1, .5, 1, 2, 3 a similarity, of which there are hundreds: it is no total. "
-    "Survey has four times the runs. HDP divides by exact norms, which its guarantee does not cover; the min rule "
-    "ranks by noisy scalar products with the smaller of both weights: the same ε and weights, and a true guarantee."
+    "Every number is the mean over ε = .1, .5, 1, 2, 3 per similarity. A person takes part in about 40 of them: no ε "
+    "here is a total. In each of 20 cycles everybody asks one other person and is asked by one on average, "
+    "which is the rate of the paper (1 to 3). Survey has four times the runs. HDP divides by exact norms, which its "
+    "guarantee does not cover. The min rule ranks by noisy scalar products with the smaller of both weights: the same "
+    "ε and weights, and a guarantee that holds."
 )
 
 
@@ -89,8 +92,10 @@ def table(profiles: Profiles, coefficient: Literal["product", "min"]) -> Integer
     return total
 
 
-def recalls(profiles: Profiles, rule: Rule, rng: Any, *, epsilon_scale: float = 1.0) -> tuple[Floats, Floats]:
-    """Each person's recall, averaged over the five ε, and that of random neighbours; NaN without hidden items.
+def recalls(
+    profiles: Profiles, rule: Rule, rng: Any, *, epsilon_scale: float = 1.0, asked: int = ASKED
+) -> tuple[Floats, Floats]:
+    """Return each person's recall, averaged over the five ε, and that of random neighbours; NaN without hidden items.
 
     `paper`: product of both weights over exact norms. `min`: the smaller weight, no norms: the same guarantee and, for
     the norms, a true one. `exact`: no privacy.
@@ -98,15 +103,16 @@ def recalls(profiles: Profiles, rule: Rule, rng: Any, *, epsilon_scale: float = 
     parts = split(profiles, rng=rng)
     found = [
         recall(neighbours, parts.whole.weights, parts.hidden)
-        for neighbours in _found(parts.training, rule, rng, epsilon_scale)
+        for neighbours in _found(parts.training, rule, rng, epsilon_scale, asked)
     ]
     return np.mean(found, axis=0), random_recall(parts.whole.weights, parts.hidden, NEIGHBOURS)
 
 
-def _found(training: Profiles, rule: Rule, rng: Any, scale: float) -> Iterator[Integers]:
-    """Everybody's neighbours, for every ε."""
+def _found(training: Profiles, rule: Rule, rng: Any, scale: float, asked: int) -> Iterator[Integers]:
+    """Yield everybody's neighbours, for every ε."""
     if rule == "exact":
-        yield gossip(Exchange(Exact(profiles=training, measure="cosine"), rng=rng)).neighbours
+        exact = Exchange(Exact(profiles=training, measure="cosine"), rng=rng)
+        yield explore(exact, neighbours=NEIGHBOURS, peers=asked).neighbours
         return
     coefficient: Literal["product", "min"] = "product" if rule == "paper" else "min"
     looked_up = table(training, coefficient)
@@ -115,7 +121,7 @@ def _found(training: Profiles, rule: Rule, rng: Any, scale: float) -> Iterator[I
             profiles=training, micro_epsilon=round(epsilon * scale * MICRO), coefficient=coefficient, table=looked_up
         )
         similarity = Cosine.public(product) if rule == "paper" else product
-        yield gossip(Exchange(similarity, rng=rng)).neighbours
+        yield explore(Exchange(similarity, rng=rng), neighbours=NEIGHBOURS, peers=asked).neighbours
 
 
 def without(profiles: Profiles, share: float, rng: Any, group: str | None = None) -> Profiles:

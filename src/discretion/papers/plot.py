@@ -47,14 +47,17 @@ def draw(outcome: Outcome, folder: Path) -> None:
 
 def _canvas(outcome: Outcome) -> Canvas:
     axes, panels = outcome.figure.axes, outcome.points.panels
-    columns = min(axes.columns, len(panels))
-    rows = ceil(len(panels) / columns)
-    width, height = (7.2, 4.6) if len(panels) == 1 else (1.0 + 3.6 * columns, 1.0 + 2.9 * rows)
+    detail = axes.detail > 1
+    columns = 2 if detail else min(axes.columns, len(panels))
+    rows = ceil((len(panels) + detail) / columns)
+    single = len(panels) == 1 and not detail
+    width, height = (7.2, 4.6) if single else (1.0 + 3.6 * columns, 1.0 + 2.9 * rows)
+    height += 0.2 * (axes.key.count("\n") + 1) if axes.key else 0
     canvas = Canvas(figsize=(width, height), layout="constrained", dpi=130)
     canvas.suptitle(_typeset(outcome.figure.title), fontsize=11)
     looks = _looks(outcome)
     grid = canvas.subplots(rows, columns, squeeze=False)
-    for spare in grid.flat[len(panels) :]:
+    for spare in grid.flat[len(panels) + detail :]:
         spare.set_axis_off()
     for place, panel in zip(grid.flat, panels, strict=False):
         points = [p for p in outcome.points.rows if p.panel == panel]
@@ -62,13 +65,31 @@ def _canvas(outcome: Outcome) -> Canvas:
         (_bars if any(isinstance(p.x, str) for p in points) else _lines)(place, points, looks)
         _scale(place, "x", [p.x for p in points], axes.log_x)
         _scale(place, "y", [p.y for p in points], axes.log_y)
+    if detail:
+        _magnify(grid.flat[1], outcome, looks)
     handles: dict[str, Any] = {}
     for place in grid.flat:
         handles.update(dict(zip(*reversed(place.get_legend_handles_labels()), strict=True)))
     names = [name for name in looks if name in handles]
     columns = _legend_columns(names, width)
-    canvas.legend([handles[name] for name in names], names, loc="outside lower center", ncols=columns)
+    legend = canvas.legend([handles[name] for name in names], names, loc="outside lower center", ncols=columns)
+    if axes.key:
+        legend.set_title(axes.key)
+        legend.get_title().set_fontsize(8.5)
     return canvas
+
+
+def _magnify(place: Any, outcome: Outcome, looks: dict[str, dict[str, Any]]) -> None:
+    """Draw the crowded curves again, as far as they lie near the smallest y."""
+    points = [p for p in outcome.points.rows if isfinite(p.y)]
+    low = min(p.y for p in points)
+    high = low * outcome.figure.axes.detail
+    _label(place, outcome, outcome.points.panels[0])
+    place.set_ylabel("")
+    place.set_title("the lower curves, magnified", fontsize=10)
+    near = {p.curve for p in points if p.y <= high}
+    _lines(place, [p for p in points if p.curve in near], looks)
+    place.set_ylim(low - 0.05 * (high - low), high)
 
 
 def _typeset(text: str) -> str:

@@ -14,6 +14,10 @@ from discretion.papers.trial import Contender, Trial, squared_error
 from discretion.preference import Integers, Specification, allowance
 from discretion.statistics import Aggregate
 
+KEY = (
+    "M: Minimum, everybody at the strictest ε · T: Threshold, only people who allow t · S: Sample with t = largest ε\n"
+    "S-avg: Sample with t = mean ε · PE: the exponential mechanism of the paper · Alag.: stretching of [AGK16]"
+)
 GRID = 1_000  # values of the median data and candidates for its answer
 
 
