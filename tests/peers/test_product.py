@@ -37,7 +37,7 @@ def test_the_random_part_of_an_answer_says_nothing_about_the_weights():
     assert KEYS.decrypt(masked) == KEYS.decrypt(unblinded) == 0
 
 
-@pytest.mark.parametrize("value", [0, -1, KEYS.modulus**2])
+@pytest.mark.parametrize("value", [0, -1, KEYS.modulus**2], ids=["zero", "negative", "too large"])
 def test_numbers_outside_the_group_are_refused(value):
     with pytest.raises(PeerRefused, match="not encrypted"):
         KEYS.decrypt(value)
