@@ -122,6 +122,7 @@ def test_what_has_no_answer_is_null() -> None:
     [
         ("ROUND(COUNT(*) / 4, 1)", 0.6),
         ("ROUND(-COUNT(*) / 4)", -1.0),
+        ("TRUNC(COUNT(*) / 4, 2) + TRUNC(-COUNT(*))", -1.38),
         ("FLOOR(COUNT(*) / 4) + CEIL(COUNT(*) / 4)", 1.0),
         ("ABS(1 - COUNT(*)) + COUNT(*) ** 2 - EXP(0)", 6.75),
         ("CASE WHEN COUNT(*) > 2 THEN 'many' ELSE 'few' END", "many"),

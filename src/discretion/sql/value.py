@@ -45,6 +45,13 @@ def round_half_up(value: Any, decimals: int = 0) -> Any:
     return math.copysign(math.floor(abs(value) * scale + 0.5) / scale, value)
 
 
+def cut_off(value: Any, decimals: int = 0) -> Any:
+    """Drop the decimals after these: TRUNC."""
+    exact = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    cut = math.trunc(exact * Fraction(10) ** decimals) * Fraction(10) ** -decimals
+    return float(cut) if isinstance(value, float) else cut
+
+
 def divide(left: Any, right: Any) -> float:
     """Return a quotient as a double."""
     return float(left / right) if isinstance(left, float) or isinstance(right, float) else float(Fraction(left) / right)
