@@ -1,0 +1,363 @@
+"""Neighbours: one person's rows differ. How a query ends, what others add and how long it takes must not.
+
+Everybody is in a cohort of their own, so one statement over a crowd in many states shows what each state adds. Some
+states are also computed alone among calm people: the file's statistics, and so the database's plan, differ there.
+"""
+
+import resource
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from discretion.engines import Cohorts, Rows
+from discretion.engines.duckdb import DuckDB
+from discretion.errors import QueryRefused, Unsuitable
+from discretion.mechanisms.linear import parts, tally
+from discretion.query import Query, parse
+from discretion.statistics import Measure, Request, Statistics
+from discretion.table import Lookup, Table
+from fuzz.grammar import query as written
+from fuzz.sources import WRITERS
+from fuzz.states import CALM, State, states, table
+
+CROWD = tuple(range(1001, 1006))
+BOUNDS = {
+    "d": (-10.0, 90.5),
+    "f": (0.0, 10.0),
+    "i": (-5.0, 40.0),
+    "n": (0.0, 20.0),
+    "u": (0.0, 1000.0),
+    "h": (30.0, 50.0),
+    "m": (0.01, 500.0),
+    "r": (0.5, 10.0),
+    "q": (0.0, 5.0),
+}
+SLOWEST, FACTOR = 1.0, 10.0  # a state may take this many seconds, and this many times as long as calm rows
+MOST_BYTES = 512 * 2**20  # that one state may need more than calm rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Violation:
+    """What one person's rows changed that they must not."""
+
+    what: str
+    sql: str
+    kind: str = ""  # of the source
+    state: int = -1
+    detail: str = ""
+
+    def __str__(self) -> str:
+        where = f" ({self.kind}, state {self.state})" if self.kind else ""
+        return f"{self.what}{where}: {self.sql}\n    {self.detail}"
+
+
+def _crowd() -> dict[int, State]:
+    return {who: [CALM] for who in CROWD}
+
+
+@dataclass
+class World:
+    """One source kind: a crowd alone, everybody in every state, and single states among the crowd."""
+
+    kind: str
+    folder: Path
+    count: int = 50
+    engine: DuckDB = field(default_factory=lambda: DuckDB(threads=1, memory="700MB"))
+
+    def __post_init__(self) -> None:
+        self.states: dict[int, State] = dict(enumerate(states(self.count), start=1))
+        self.people = (*self.states, *CROWD)
+        crowd = _crowd()
+        self.calm = self._write("calm", table(crowd))
+        alone = {who: self._try(who, {who: state, **crowd}) for who, state in self.states.items()}
+        self.alone = {who: place for who, place in alone.items() if place}  # what this writer can write
+        self.together = {who: self.states[who] for who in self.alone}
+        self.all = self._write("all", table({**self.together, **crowd}))
+        everybody = pa.table({"id": self.people, "epsilon": list(map(float, self.people))})
+        self.register = self.engine.attach("people", everybody)
+        self.tables = {"value": self._table("value", 1), "presence": self._table("presence", 2)}
+
+    def _write(self, name: str, rows: pa.Table) -> str:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return WRITERS[self.kind](self.engine, self.folder, name, rows)
+
+    def _try(self, who: int, people: dict[int, State]) -> str:
+        try:
+            return self._write(f"state{who}", table(people))
+        except Exception:  # a writer that refuses a value cannot bring it into a source either
+            return ""
+
+    def leave_out(self, who: int) -> None:
+        """Take a state that fails every query out of the crowd, so that the others are tested all the same."""
+        del self.together[who]
+        self.all = self._write(f"all{len(self.together)}", table({**self.together, **_crowd()}))
+
+    def _table(self, protects: Any, rows_per_person: int) -> Table:
+        codes = self.engine.attach("codes", pa.table({"code": [1, 7, 2**53, 2**53 + 1], "worth": [1, 2, 3, 4]}))
+        labels = self.engine.attach("labels", pa.table({"label": ["12", "a", "", "nan"], "mark": [1, 2, 3, 4]}))
+        found = {
+            name: Lookup(source=place, key=key, columns=dict(self.engine.schema(place)))
+            for name, place, key in (("codes", codes, "code"), ("labels", labels, "label"))
+        }
+        columns = dict(self.engine.schema(self.calm))
+        if self.kind == "csv":
+            columns = {name: CSV_TYPES[name] for name in columns}
+        return Table(
+            name="t",
+            source=self.calm,
+            person="id",
+            epsilon="epsilon" if protects == "value" else "",
+            register="t" if protects == "value" else "people",
+            protects=protects,
+            columns=columns,
+            rows_per_person=rows_per_person,
+            bounds=BOUNDS,
+            keys={"k": ("a", "b", None), "e": ("x", "y")},
+            required=("r", "q"),
+            lookups=found,
+        )
+
+    def request(self, query: Query, place: str, draw: int = 0) -> Request:
+        """Return what `answer` would ask the engine for, with everybody in a cohort of their own."""
+        apart = {} if query.table.epsilon else {"register": self.register, "person": "id", "epsilon": "epsilon"}
+        levels = {float(who): number for number, who in enumerate(self.people)}
+        cohorts = Cohorts(count=len(self.people), levels=levels, **apart)
+        coins = tuple(2**63 for _ in self.people) if draw % 4 == 3 else None  # a mechanism that samples people
+        measures = tuple(
+            Measure(aggregate=one, histogram=one.kind == "quantile", inclusion=coins) for one in query.aggregates
+        )
+        placed = replace(query, table=replace(query.table, source=place))
+        return Request(measures=measures, source=Rows(query=placed, cohorts=cohorts))
+
+
+CSV_TYPES = {
+    "id": "BIGINT",
+    "epsilon": "DOUBLE",
+    "d": "DOUBLE",
+    "f": "FLOAT",
+    "i": "BIGINT",
+    "n": "INTEGER",
+    "u": "UBIGINT",
+    "h": "HUGEINT",
+    "m": "DECIMAL(10,2)",
+    "r": "DOUBLE",
+    "q": "SMALLINT",
+    "t": "VARCHAR",
+    "k": "VARCHAR",
+    "e": "VARCHAR",
+    "b": "BOOLEAN",
+    "day": "DATE",
+    "at": "TIMESTAMP",
+    "ms": "TIMESTAMP_MS",
+    "ns": "TIMESTAMP_NS",
+    "sec": "TIMESTAMP_S",
+    "z": "TIMESTAMP WITH TIME ZONE",
+}
+
+
+@dataclass
+class Asked:
+    """An accepted query, and what its statistics were over everybody in every state."""
+
+    seed: int
+    sql: str
+    query: Query
+    together: tuple[Statistics, ...] | None = None
+    seconds: float = 0.0
+
+
+@dataclass
+class Fuzz:
+    """A run over seeds: what was refused, what was accepted, and every violation found."""
+
+    world: World
+    alone: int = 6  # states that are computed alone, for each query
+    accepted: int = 0
+    refused: int = 0
+    violations: list[Violation] = field(default_factory=list)
+
+    def run(self, seeds: Sequence[int]) -> None:
+        """Ask the queries of these seeds, source by source, so that an opened source is used for all of them."""
+        asked = [one for seed in seeds if (one := self.ask(seed)) is not None]
+        asked = [one for one in asked if self.calm(one)]
+        for one in asked:
+            self.everybody(one)
+        for who in list(self.world.together):
+            for one in asked:
+                if one.together is not None and (one.seed * 7919 + who) % len(self.world.together) < self.alone:
+                    self.one_state(one, who, self.world.alone[who])
+
+    def ask(self, seed: int, sql: str = "") -> Asked | None:
+        """Return the accepted query of a seed; anything but a refusal is a violation."""
+        sql = sql or written(seed)
+        known = self.world.tables["presence" if seed % 3 == 0 else "value"]
+        try:
+            query = parse(sql, {"t": known})
+            for one in query.aggregates:
+                if one.kind != "quantile":
+                    parts(one)
+            self.world.engine.check(self.world.request(query, self.world.calm, seed))
+        except (QueryRefused, Unsuitable):
+            self.refused += 1
+            return None
+        except Exception as failure:
+            self._found("fails before the charge", sql, detail=repr(failure))
+            return None
+        self.accepted += 1
+        self._release(query, sql)
+        return Asked(seed=seed, sql=sql, query=query)
+
+    def calm(self, one: Asked) -> bool:
+        """Compute over calm people only: that must succeed, and sets the measure of time."""
+        start = process_time()
+        try:
+            self.world.engine.compute(self.world.request(one.query, self.world.calm, one.seed))
+        except Exception as failure:
+            self._found("fails for calm rows", one.sql, detail=repr(failure))
+            return False
+        one.seconds = process_time() - start
+        return True
+
+    def everybody(self, one: Asked) -> None:
+        """Compute over everybody in every state: nobody adds more than the noise covers."""
+        start, before = process_time(), _bytes()
+        try:
+            one.together = self.world.engine.compute(self.world.request(one.query, self.world.all, one.seed))
+        except Exception as failure:
+            who = self._culprit(one)
+            self._found("fails by a row", one.sql, detail=repr(failure), state=who)
+            if who in self.world.together and self._fails(PLAINEST, who):
+                self.world.leave_out(who)
+                self.everybody(one)
+            return
+        self._bounded(one, process_time() - start, before, -1)
+        if missing := uncounted(one.query):
+            self._found("calls a count exact that is not", one.sql, detail=missing)
+        for aggregate, statistics in zip(one.query.aggregates, one.together, strict=True):
+            excess = moved(aggregate, statistics, len(self.world.people))
+            if excess > 1:
+                self._found("moves further than the noise", one.sql, detail=f"{aggregate.kind} by {float(excess):g}")
+
+    def one_state(self, one: Asked, who: int, place: str) -> None:
+        """Compute over one state among calm people: the same for others, and for the person as among everybody."""
+        start, before = process_time(), _bytes()
+        try:
+            found = self.world.engine.compute(self.world.request(one.query, place, one.seed))
+        except Exception as failure:
+            self._found("fails by a row", one.sql, detail=repr(failure), state=who)
+            return
+        self._bounded(one, process_time() - start, before, who)
+        there = [number for number, person in enumerate(self.world.people) if person == who or person in CROWD]
+        for mine, theirs in zip(found, one.together or (), strict=True):
+            if not _same(mine, theirs, there):
+                self._found("adds something else among others", one.sql, state=who)
+
+    def _culprit(self, one: Asked) -> int:
+        """Return the first state that fails alone; only for the first violations, because it takes long."""
+        if len(self.violations) > MOST_CULPRITS:
+            return -1
+        return next((who for who in self.world.together if self._fails(one.sql, who)), -1)
+
+    def _fails(self, sql: str, who: int) -> bool:
+        try:
+            query = parse(sql, {"t": self.world.tables["value"]})
+            self.world.engine.compute(self.world.request(query, self.world.alone[who]))
+        except Exception:
+            return True
+        return False
+
+    def _bounded(self, one: Asked, seconds: float, before: int, who: int) -> None:
+        if seconds > SLOWEST and seconds > FACTOR * one.seconds:
+            self._found(
+                "takes longer by a row", one.sql, state=who, detail=f"{seconds:.2f} s, calm {one.seconds:.2f} s"
+            )
+        if _bytes() - before > MOST_BYTES:
+            self._found("needs more memory by a row", one.sql, state=who, detail=f"{(_bytes() - before) >> 20} MiB")
+
+    def _release(self, query: Query, sql: str) -> None:
+        """What is done to released values must succeed, whatever they are."""
+        for value in RELEASED:
+            released = [np.full(len(query.groups), value) for _ in query.asked]
+            try:
+                query.finish(released)
+            except Exception as failure:
+                self._found("fails by a released value", sql, detail=f"{value}: {failure!r}")
+                return
+
+    def _found(self, what: str, sql: str, *, detail: str = "", state: int = -1) -> None:
+        self.violations.append(Violation(what=what, sql=sql, kind=self.world.kind, state=state, detail=detail[:300]))
+
+
+PLAINEST = "SELECT COUNT(*) AS c FROM t WHERE b"
+MOST_CULPRITS = 12
+RELEASED = (float("nan"), 0.0, 1.0, -1.0, 0.5, 1e308, -1e308, 2.0**53, 5e-324)
+
+
+def moved(aggregate: Any, statistics: Statistics, people: int) -> Fraction | float:
+    """Return the most that two states differ by, as a part of what the mechanism's noise is scaled to."""
+    absent = aggregate.protects == "presence"
+    if statistics.histogram is not None:
+        cells = statistics.histogram.transpose(1, 0, 2).reshape(people, -1)
+        most = aggregate.rows_per_person * (1 if absent else 2)
+        return _furthest([cells.astype(np.float64)], [1.0], absent) / most
+    if aggregate.kind in ("count", "people") and aggregate.size_is_public:
+        return 0  # no row is looked at
+    released = parts(aggregate)
+    found = [np.asarray(tally(part.quantity, statistics, aggregate)).T.astype(np.float64) for part in released]
+    furthest = _furthest(found, [float(part.scale) for part in released], absent)
+    return 1 if furthest <= 1 + 1e-9 else furthest
+
+
+def uncounted(query: Query) -> str:
+    """Return an aggregate whose count is called public although a valid row, nothing missing, has no value there."""
+    for one in query.asked:
+        inner = one.plain.this
+        if one.aggregate.kind == "count" and one.aggregate.size_is_public and not isinstance(inner, exp.Star):
+            text = inner.sql("duckdb")
+            value = f"TRY(CAST({text} AS DOUBLE))"
+            with duckdb.connect() as plain:
+                valid = "SELECT r / 2 AS r, q FROM range(1, 21) a(r), range(6) b(q)"
+                found = plain.sql(f"SELECT COUNT(*) FROM ({valid}) WHERE NOT COALESCE(ISFINITE({value}), false)")
+                if (rows := found.fetchall()[0][0]) > 0:
+                    return f"{text}: {rows} of 120 rows have none"
+    return ""
+
+
+def _furthest(found: list[Any], scales: list[float], absent: bool) -> float:
+    """Return the largest Σ |difference| / scale between two people, or between one and nobody."""
+    scaled = np.concatenate([part / scale for part, scale in zip(found, scales, strict=True)], axis=1)
+    states = np.unique(scaled, axis=0)
+    if absent:
+        return float(np.abs(states).sum(axis=1).max())
+    return float(max(np.abs(states - state).sum(axis=1).max() for state in states))
+
+
+def _same(mine: Statistics, theirs: Statistics, people: list[int]) -> bool:
+    pairs = (
+        (mine.counts, theirs.counts),
+        (mine.totals, theirs.totals),
+        (mine.squares, theirs.squares),
+        (mine.histogram, theirs.histogram),
+    )
+    return all(np.array_equal(a[:, people], b[:, people]) for a, b in pairs if a is not None)
+
+
+def _bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def distinct(violations: Sequence[Violation]) -> Iterator[Violation]:
+    """One violation of each kind and detail."""
+    seen: set[tuple[str, str]] = set()
+    for one in violations:
+        if (mark := (one.what, one.detail[:60])) not in seen:
+            seen.add(mark)
+            yield one
