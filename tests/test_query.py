@@ -133,7 +133,6 @@ def test_what_has_no_answer_is_null() -> None:
         ("COUNT(*) IS NULL OR COUNT(*) <> 2.5", False),
         ("NULL AND COUNT(*) = 2.5", None),
         ("NULL OR COUNT(*) >= 2.5", True),
-        ("NULL IN (1)", None),
         ("POW(COUNT(*), 2)", 6.25),
         ("POW(-COUNT(*), 0.5)", None),
         ("POW(COUNT(*), 1e6)", None),
@@ -173,7 +172,7 @@ def test_declared_keys_that_do_not_fit_their_column_are_refused() -> None:
 @pytest.mark.parametrize("sign", ["\0", "\ud800"])
 def test_what_is_no_text_is_refused(sign: str) -> None:
     """Written into a ledger, half of a pair could never be shown again."""
-    with pytest.raises(QueryRefused, match="is text"):
+    with pytest.raises(QueryRefused, match="invalid character"):
         parse(f"SELECT COUNT(*) FROM patients WHERE region = '{sign}' -- {sign}", TABLES)
 
 

@@ -11,7 +11,10 @@ from discretion.errors import InvalidDeclaration
 from discretion.table import Policy, Table
 
 NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|REAL|DECIMAL.*", re.IGNORECASE)
-OPTIONS = ("bounds", "grid", "keys", "rows_per_person", "required", "lookups", "policy", "levels", "menu", "default")
+OPTIONS = (
+    *("bounds", "grid", "keys", "rows_per_person", "longest_text", "required", "lookups", "policy"),
+    *("levels", "menu", "default"),
+)
 
 
 def declare(
@@ -80,7 +83,7 @@ def _owner(columns: Mapping[str, str], registers: Sequence[str], person: str, ep
 
 def _misnamed(declared: Mapping[str, Any]) -> list[str]:
     """What can be said about no table."""
-    unknown = sorted(set(declared) - {"rows_per_person", "lookups"})
+    unknown = sorted(set(declared) - {"rows_per_person", "longest_text", "lookups"})
     return [f"there is no option {name!r}: the options are {', '.join(map(repr, OPTIONS))}" for name in unknown]
 
 

@@ -13,12 +13,13 @@ from sqlglot.tokenizer_core import TokenType
 
 from discretion.errors import QueryRefused
 from discretion.noise import Floats
-from discretion.sql import arithmetic
 from discretion.sql.aggregation import AGGREGATES, Asked, asked, refuse_aggregate
 from discretion.sql.expression import refuse, scalar
+from discretion.sql.function import FUNCTIONS
 from discretion.sql.key import Key, bare, keys
 from discretion.sql.relation import ALLOWED, Joined, Relation, Tables, clauses, relation
-from discretion.sql.scalar import only, unbracketed
+from discretion.sql.released import evaluate, typed
+from discretion.sql.scalar import only, refuse_deep, unbracketed
 from discretion.statistics import Aggregate
 from discretion.table import Table
 
@@ -27,6 +28,7 @@ __all__ = ["Asked", "Column", "Joined", "Key", "Order", "Query", "parse"]
 LONGEST = 20_000  # characters of a query
 DEEPEST = 60  # levels of nesting
 MOST_GROUPS = 10_000
+MOST_MADE = 200_000  # characters of all texts that a query makes of one row
 _STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)
 
 
@@ -86,14 +88,14 @@ class Query:
     def evaluate(self, released: Sequence[Floats]) -> dict[str, tuple[Any, ...]]:
         """Every column for every group, before HAVING, ORDER BY and LIMIT."""
         rows = self._environments(released)
-        return {c.name: tuple(arithmetic.evaluate(c.expression, row) for row in rows) for c in self.columns}
+        return {c.name: tuple(evaluate(c.expression, row) for row in rows) for c in self.columns}
 
     def shown(self, released: Sequence[Floats]) -> tuple[int, ...]:
         """The numbers of the groups that HAVING, ORDER BY and LIMIT leave, in their order."""
         rows = self._environments(released)
-        kept = [g for g, row in enumerate(rows) if self.having is None or arithmetic.evaluate(self.having, row) is True]
+        kept = [g for g, row in enumerate(rows) if self.having is None or evaluate(self.having, row) is True]
         for term in reversed(self.order):
-            values = {g: arithmetic.evaluate(term.expression, rows[g]) for g in kept}
+            values = {g: evaluate(term.expression, rows[g]) for g in kept}
             known = [g for g in kept if values[g] is not None]
             known.sort(key=lambda g, values=values: values[g], reverse=term.descending)  # type: ignore[misc]
             unknown = [g for g in kept if values[g] is None]
@@ -127,7 +129,7 @@ def _statement(sql: str) -> exp.Select:
     if len(sql) > LONGEST:
         raise QueryRefused(f"A query may have {LONGEST:,} characters at most, got {len(sql):,}.")
     if "\0" in sql or any("\ud800" <= sign <= "\udfff" for sign in sql):
-        raise QueryRefused("A query is text: it holds a character that is none (NUL, or half of a pair).")
+        raise QueryRefused("The query contains an invalid character (NUL or a lone surrogate). Remove it.")
     try:
         tokens = [token for token in sqlglot.tokenize(sql, dialect="duckdb") if token.text != ";"]
         if tokens and tokens[0].token_type not in _STARTS:
@@ -145,20 +147,26 @@ def _statement(sql: str) -> exp.Select:
         raise QueryRefused(f"{type(tree).__name__.upper()} joins several questions. Ask them one by one.")
     if not isinstance(tree, exp.Select):
         raise QueryRefused(f"{type(tree).__name__.upper()} is not a question. Only SELECT is answered.")
-    if max(len(list(_ancestors(node))) for node in tree.walk()) > DEEPEST:
-        raise QueryRefused(f"This query is nested more than {DEEPEST} levels deep. Write it with fewer levels.")
+    tree = _balanced(tree)
+    refuse_deep([tree], DEEPEST)
     return tree
 
 
-def _ancestors(node: exp.Expr) -> list[exp.Expr]:
-    chain = []
-    parent = node.parent
-    while parent is not None:
-        # A chain of AND, + and the like is as long as it is wide; only other nesting counts.
-        if type(parent) is not type(node):
-            chain.append(parent)
-        node, parent = parent, parent.parent
-    return chain
+def _balanced(tree: exp.Select) -> exp.Select:
+    """The same question with every chain of AND or OR as a tree of few levels."""
+    for chain in [node for node in tree.find_all(exp.And, exp.Or) if type(node.parent) is not type(node)]:
+        parts, nodes = [], [chain]
+        while nodes:
+            node = nodes.pop()
+            if type(node) is type(chain):
+                nodes += [node.expression, node.this]
+            else:
+                parts.append(node)
+        while len(parts) > 1:
+            pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+            parts = [type(chain)(this=p[0], expression=p[1]) if len(p) == 2 else p[0] for p in pairs]
+        chain.replace(parts[0])
+    return tree
 
 
 def _query(select: exp.Select, tables: Mapping[str, Table]) -> Query:
@@ -188,7 +196,8 @@ def _query(select: exp.Select, tables: Mapping[str, Table]) -> Query:
     )
     if not query.asked:
         raise QueryRefused("A question must ask for an aggregate, such as COUNT(*) or AVG(column).")
-    _check_arithmetic(query)
+    _check_released(query)
+    _check_size(query, found)
     return replace(query, text=_text(query, found))
 
 
@@ -240,7 +249,7 @@ class _Answer:
             refuse_aggregate(node)
         if isinstance(node, exp.If):
             node = exp.Case(ifs=[exp.If(this=node.this, true=node.args["true"])], default=node.args.get("false"))
-        if not isinstance(node, (exp.Literal, exp.Boolean, exp.Null, exp.Case, *arithmetic.RULES)):
+        if not isinstance(node, (exp.Literal, exp.Boolean, exp.Null, exp.Case, exp.Paren, *FUNCTIONS)):
             refuse(node)
         return type(node)(**{name: self._part(part) for name, part in node.args.items()})
 
@@ -293,19 +302,34 @@ def _whole(select: exp.Select, name: str) -> int | None:
     return min(int(number.this), MOST_GROUPS)
 
 
-def _check_arithmetic(query: Query) -> None:
-    """Find mistakes in what is done to released values now, on a made-up answer, rather than after paying."""
-    made_up = {key.name: next((value for value in key.values if value is not None), None) for key in query.keys}
-    made_up |= {str(i): 1.0 for i in range(len(query.asked))}
-    parts = {f"Column {column.name!r}": column.expression for column in query.columns}
-    parts |= {f"ORDER BY term {i + 1}": term.expression for i, term in enumerate(query.order)}
-    for name, part in {**parts, "HAVING": query.having or exp.true()}.items():
-        try:
-            value = arithmetic.evaluate(part, made_up)
-        except TypeError:
-            raise QueryRefused(f"{name} mixes numbers and texts, which have no common arithmetic.") from None
-        if name == "HAVING" and not isinstance(value, (bool, type(None))):
-            raise QueryRefused("HAVING needs a condition on released values, such as COUNT(*) > 100.")
+def _check_released(query: Query) -> None:
+    """Refuse what cannot be computed from released values by its types alone: afterwards it would be paid for."""
+    keys = {key.name: key.scalar for key in query.keys}
+    aggregates = [one.plain for one in query.asked]
+    for expression in _released(query):
+        typed(expression, aggregates, keys)
+    if query.having is not None and typed(query.having, aggregates, keys).kind not in ("boolean", "null"):
+        raise QueryRefused("HAVING needs a condition on released values, such as COUNT(*) > 100.")
+
+
+def _check_size(query: Query, found: Relation) -> None:
+    """Refuse what would take too much memory by row, or too many nested calls to write out."""
+    scalars = [*found.filters, *(key.scalar for key in query.keys), *(joined.on for joined in found.lookups)]
+    made = sum(one.made for one in scalars) + sum(one.made for one in query.asked)
+    if made > MOST_MADE:
+        raise QueryRefused(
+            f"This query makes texts of up to {made:,} characters for every row; at most {MOST_MADE:,} are allowed. "
+            "Use fewer text functions, or cut texts first with LEFT(text, 20)."
+        )
+    refuse_deep(tree for one in scalars for tree in (one.plain, one.total))
+    refuse_deep(one.value for one in query.asked if one.value is not None)
+    refuse_deep(one.plain for one in query.asked)
+    refuse_deep([*_released(query), query.having or exp.true()])
+
+
+def _released(query: Query) -> list[exp.Expr]:
+    """What is computed from released values and shown or sorted by."""
+    return [column.expression for column in query.columns] + [term.expression for term in query.order]
 
 
 def _conditions(node: exp.Expr) -> list[exp.Expr]:

@@ -62,6 +62,7 @@ class Table:
     keys: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # column -> every value an answer shows
     required: tuple[str, ...] = ()  # columns declared never NULL; a NULL found there counts as the bound nearest 0
     lookups: Mapping[str, Lookup] = field(default_factory=dict)
+    longest_text: int = 1_000  # characters of a text that count, except in the person; the rest is cut off
     policy: Policy = field(default_factory=Policy)
 
     def __post_init__(self) -> None:
@@ -75,6 +76,10 @@ class Table:
         if not isinstance(self.rows_per_person, int) or self.rows_per_person < 1:
             raise InvalidDeclaration(
                 f"rows_per_person must be a whole number, at least 1, got {self.rows_per_person!r}."
+            )
+        if not isinstance(self.longest_text, int) or not 1 <= self.longest_text <= 10_000:
+            raise InvalidDeclaration(
+                f"longest_text must be a whole number from 1 to 10,000, got {self.longest_text!r}."
             )
         for column, (low, high) in self.bounds.items():
             if not (isfinite(low) and isfinite(high) and low < high):

@@ -7,7 +7,8 @@ from typing import Any
 from sqlglot import exp
 
 from discretion.release import Error
-from discretion.sql.arithmetic import evaluate
+from discretion.sql.function import FUNCTIONS
+from discretion.sql.released import evaluate
 
 UNKNOWN = Error(bias=inf, noise=inf)
 ROUNDING = -1
@@ -43,25 +44,28 @@ def _slopes(node: exp.Expr, environment: Mapping[str, Any]) -> Slopes | None:
         return {}
     if isinstance(node, exp.Placeholder):
         return {int(node.name): 1.0}
-    if isinstance(node, exp.Paren | exp.Neg):
-        return _scaled(_slopes(node.this, environment), -1.0 if isinstance(node, exp.Neg) else 1.0)
-    if isinstance(node, exp.Add | exp.Sub):
+    if isinstance(node, exp.Paren):
+        return _slopes(node.this, environment)
+    slope = FUNCTIONS[type(node)].slope if type(node) in FUNCTIONS else ""
+    if slope == "opposite":
+        return _scaled(_slopes(node.this, environment), -1.0)
+    if slope in ("sum", "difference"):
         return _joined(node, environment)
-    if isinstance(node, exp.Mul | exp.Div):
+    if slope in ("product", "quotient"):
         return _multiplied(node, environment)
-    if isinstance(node, exp.Sqrt):
+    if slope == "root":
         root = evaluate(node, environment)
-        # |√a − √b| = |a − b| / (√a + √b) is at most |a − b| / √a, whatever the truth b is
+        # |√a − √b| = |a − b| / (√a + √b) is at most |a − b| / √a, for every truth b
         return _scaled(_slopes(node.this, environment), 1 / root) if root else None
-    if isinstance(node, exp.Round):
+    if slope == "rounding":
         return _rounded(node, environment)
-    if isinstance(node, exp.Greatest | exp.Least):  # a clamped number moves no further than the number
+    if slope == "clamp":  # a clamped number moves no further than the number
         moving = [part for part in (node.this, *node.expressions) if _released(part)]
         return _slopes(moving[0], environment) if len(moving) == 1 else None
     return None
 
 
-def _rounded(node: exp.Round, environment: Mapping[str, Any]) -> Slopes | None:
+def _rounded(node: exp.Expr, environment: Mapping[str, Any]) -> Slopes | None:
     decimals = node.args.get("decimals")
     slopes = _slopes(node.this, environment)
     if slopes is None or (decimals is not None and _released(decimals)):

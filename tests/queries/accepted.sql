@@ -35,7 +35,7 @@ SELECT AVG(age) FROM patients
 SELECT AVG(income) FROM patients WHERE region IN ('N', 'S')
 -- > SELECT AVG(income) AS "avg(income)" FROM patients WHERE region IN ('N', 'S')
 -- > mean -5000000..5000000 by 1/100 from 50000: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
--- > where ("t"."region" IN ('N', 'S'))
+-- > where (CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END IN ('N', 'S'))
 
 SELECT VARIANCE(age), VAR_SAMP(income) FROM patients
 -- > SELECT VARIANCE(age) AS "variance(age)", VARIANCE(income) AS "variance(income)" FROM patients
@@ -74,46 +74,46 @@ SELECT MIN(age), MAX(age) FROM patients
 SELECT region, COUNT(*) FROM patients GROUP BY region
 -- > SELECT region AS "region", COUNT(*) AS "count(*)" FROM patients GROUP BY region
 -- > count: every row
--- > by "t"."region": N, S, E, W
+-- > by CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END: N, S, E, W
 
 SELECT region, AVG(age) FROM patients WHERE smoker GROUP BY region
 -- > SELECT region AS "region", AVG(age) AS "avg(age)" FROM patients WHERE smoker GROUP BY region
 -- > mean -60..60 by 1 from 60: "t"."age"
 -- > where "t"."smoker"
--- > by "t"."region": N, S, E, W
+-- > by CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END: N, S, E, W
 
 SELECT region, grade, COUNT(*) AS n, AVG(income) AS mean FROM patients GROUP BY region, grade
 -- > SELECT region AS "region", grade AS "grade", COUNT(*) AS "n", AVG(income) AS "mean" FROM patients GROUP BY region, grade
 -- > count: every row
 -- > mean -5000000..5000000 by 1/100 from 50000: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
--- > by "t"."region": N, S, E, W
--- > by "t"."grade": a, b, c
+-- > by CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END: N, S, E, W
+-- > by CASE WHEN STRLEN("t"."grade") <= 1000 THEN "t"."grade" ELSE LEFT("t"."grade", 1000) END: a, b, c
 
 SELECT region AS r, COUNT(*) FROM patients GROUP BY r
 -- > SELECT region AS "r", COUNT(*) AS "count(*)" FROM patients GROUP BY region
 -- > count: every row
--- > by "t"."region": N, S, E, W
+-- > by CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END: N, S, E, W
 
 SELECT region, COUNT(*) FROM patients GROUP BY 1 ORDER BY 2 DESC, 1
 -- > SELECT region AS "region", COUNT(*) AS "count(*)" FROM patients GROUP BY region ORDER BY COUNT(*) DESC, region ASC
 -- > count: every row
--- > by "t"."region": N, S, E, W
+-- > by CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END: N, S, E, W
 
 SELECT region, COUNT(*) AS n FROM patients GROUP BY ALL HAVING COUNT(*) > 90 ORDER BY n DESC
 -- > SELECT region AS "region", COUNT(*) AS "n" FROM patients GROUP BY region HAVING COUNT(*) > 90 ORDER BY COUNT(*) DESC
 -- > count: every row
--- > by "t"."region": N, S, E, W
+-- > by CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END: N, S, E, W
 
 SELECT region, COUNT(*) AS n FROM patients GROUP BY region ORDER BY region LIMIT 2 OFFSET 1
 -- > SELECT region AS "region", COUNT(*) AS "n" FROM patients GROUP BY region ORDER BY region ASC LIMIT 2 OFFSET 1
 -- > count: every row
--- > by "t"."region": N, S, E, W
+-- > by CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END: N, S, E, W
 
 SELECT UPPER(region) AS u, LOWER(grade) AS l, MEDIAN(age) FROM patients GROUP BY 1, 2
 -- > SELECT UPPER(region) AS "u", LOWER(grade) AS "l", MEDIAN(age) AS "median(age)" FROM patients GROUP BY UPPER(region), LOWER(grade)
 -- > quantile 0..120 by 1 from 0 rank 1/2: "t"."age"
--- > by TRY(UPPER("t"."region")): N, S, E, W
--- > by TRY(LOWER("t"."grade")): a, b, c
+-- > by TRY(UPPER(CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END)): N, S, E, W
+-- > by TRY(LOWER(CASE WHEN STRLEN("t"."grade") <= 1000 THEN "t"."grade" ELSE LEFT("t"."grade", 1000) END)): a, b, c
 
 SELECT smoker, AVG(children) FROM patients GROUP BY smoker
 -- > SELECT smoker AS "smoker", AVG(children) AS "avg(children)" FROM patients GROUP BY smoker
@@ -128,7 +128,7 @@ SELECT age >= 65 AS old, COUNT(*) FROM patients GROUP BY old
 SELECT FLOOR(age / 10) * 10 AS decade, COUNT(*) FROM patients GROUP BY decade ORDER BY decade
 -- > SELECT FLOOR(age / 10) * 10 AS "decade", COUNT(*) AS "count(*)" FROM patients GROUP BY FLOOR(age / 10) * 10 ORDER BY FLOOR(age / 10) * 10 ASC
 -- > count: every row
--- > by TRY_CAST(CASE WHEN ISFINITE(TRY(TRY(FLOOR(TRY("t"."age" / 10))) * 10)) THEN TRY(TRY(FLOOR(TRY("t"."age" / 10))) * 10) END AS DOUBLE): 0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120
+-- > by CASE WHEN ISFINITE(TRY(TRY(FLOOR(TRY(TRY_CAST("t"."age" AS DOUBLE) / 10.0e0))) * 10.0e0)) THEN TRY(TRY(FLOOR(TRY(TRY_CAST("t"."age" AS DOUBLE) / 10.0e0))) * 10.0e0) END: 0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120
 
 SELECT children, COUNT(*) FROM patients GROUP BY children
 -- > SELECT children AS "children", COUNT(*) AS "count(*)" FROM patients GROUP BY children
@@ -143,18 +143,18 @@ SELECT CASE WHEN age < 18 THEN 'child' WHEN age < 65 THEN 'adult' ELSE 'old' END
 SELECT EXTRACT(MONTH FROM born) AS m, COUNT(*) FROM patients GROUP BY m
 -- > SELECT EXTRACT(MONTH FROM born) AS "m", COUNT(*) AS "count(*)" FROM patients GROUP BY EXTRACT(MONTH FROM born)
 -- > count: every row
--- > by TRY(EXTRACT(MONTH FROM "t"."born")): 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
+-- > by TRY(EXTRACT(MONTH FROM CASE WHEN "t"."born" BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE) THEN "t"."born" END)): 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 
 SELECT QUARTER(seen) AS q, HOUR(seen) AS h, COUNT(*) FROM patients GROUP BY q, h
 -- > SELECT EXTRACT(QUARTER FROM seen) AS "q", EXTRACT(HOUR FROM seen) AS "h", COUNT(*) AS "count(*)" FROM patients GROUP BY EXTRACT(QUARTER FROM seen), EXTRACT(HOUR FROM seen)
 -- > count: every row
--- > by TRY(EXTRACT(QUARTER FROM "t"."seen")): 1, 2, 3, 4
--- > by TRY(EXTRACT(HOUR FROM "t"."seen")): 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
+-- > by TRY(EXTRACT(QUARTER FROM CASE WHEN "t"."seen" BETWEEN CAST('0001-01-01 00:00:00' AS TIMESTAMP) AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP) THEN "t"."seen" END)): 1, 2, 3, 4
+-- > by TRY(EXTRACT(HOUR FROM CASE WHEN "t"."seen" BETWEEN CAST('0001-01-01 00:00:00' AS TIMESTAMP) AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP) THEN "t"."seen" END)): 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
 
 SELECT CASE region WHEN 'N' THEN 'north' ELSE 'elsewhere' END AS part, SUM(children) FROM patients GROUP BY 1
 -- > SELECT CASE WHEN region = 'N' THEN 'north' ELSE 'elsewhere' END AS "part", SUM(children) AS "sum(children)" FROM patients GROUP BY CASE WHEN region = 'N' THEN 'north' ELSE 'elsewhere' END
 -- > sum 0..20 by 1 from 0: "t"."children"
--- > by CASE WHEN ("t"."region" = 'N') THEN 'north' ELSE 'elsewhere' END: north, elsewhere
+-- > by CASE WHEN (CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END = 'N') THEN 'north' ELSE 'elsewhere' END: north, elsewhere
 
 SELECT COUNT(*) * 2 + 1 AS twice, AVG(income) / 1000 AS thousands FROM patients
 -- > SELECT COUNT(*) * 2 + 1 AS "twice", AVG(income) / 1000 AS "thousands" FROM patients
@@ -171,7 +171,7 @@ SELECT region, COUNT(*) FILTER (WHERE smoker) / COUNT(*) AS smokers FROM patient
 -- > SELECT region AS "region", COUNT(*) FILTER(WHERE smoker) / COUNT(*) AS "smokers" FROM patients GROUP BY region
 -- > count: CASE WHEN "t"."smoker" THEN 1 END
 -- > count: every row
--- > by "t"."region": N, S, E, W
+-- > by CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END: N, S, E, W
 
 SELECT COUNT_IF(age > 30) AS over_30, SUM(income) FILTER (WHERE age > 30) AS earned FROM patients
 -- > SELECT COUNT(*) FILTER(WHERE age > 30) AS "over_30", SUM(income) FILTER(WHERE age > 30) AS "earned" FROM patients
@@ -197,17 +197,17 @@ SELECT AVG(CAST(smoker AS INTEGER)) AS rate FROM patients
 
 SELECT SUM(age * 2 + 1), AVG(120 - age) FROM patients
 -- > SELECT SUM(age * 2 + 1) AS "sum(age * 2 + 1)", AVG(120 - age) AS "avg(120 - age)" FROM patients
--- > sum 1..241 by 1 from 0 complete: TRY(TRY("t"."age" * 2) + 1)
--- > mean -60..60 by 1 from 60 complete: TRY(120 - "t"."age")
+-- > sum 1..241 by 1 from 0 complete: ((TRY_CAST("t"."age" AS BIGINT) * 2) + 1)
+-- > mean -60..60 by 1 from 60 complete: (120 - TRY_CAST("t"."age" AS BIGINT))
 
 SELECT SUM(income - 500) FROM patients WHERE NOT income IS NULL
 -- > SELECT SUM(income - 500) AS "sum(income - 500)" FROM patients WHERE NOT income IS NULL
--- > sum -50000..9950000 by 1/100 from 0: CASE WHEN ISFINITE(TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END - 500)) THEN TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END - 500) END
+-- > sum -50000..9950000 by 1/100 from 0: CASE WHEN ISFINITE(TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END - 500.0e0)) THEN TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END - 500.0e0) END
 -- > where (NOT (CASE WHEN ISFINITE("t"."income") THEN "t"."income" END IS NULL))
 
 SELECT AVG(LEAST(GREATEST(LENGTH(note), 2), 8)) FROM patients
 -- > SELECT AVG(LEAST(GREATEST(LENGTH(note), 2), 8)) AS "avg(least(greatest(length(note), 2), 8))" FROM patients
--- > mean -3..3 by 1 from 5: TRY(LEAST(TRY(GREATEST(TRY(LENGTH("t"."note")), 2)), 8))
+-- > mean -3..3 by 1 from 5 complete: TRY(LEAST(TRY(GREATEST(TRY(LENGTH(CASE WHEN STRLEN("t"."note") <= 1000 THEN "t"."note" ELSE LEFT("t"."note", 1000) END)), 2)), 8))
 
 SELECT COUNT(*) FROM patients WHERE age BETWEEN 20 AND 30 OR NOT smoker
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE age BETWEEN 20 AND 30 OR NOT smoker
@@ -217,47 +217,47 @@ SELECT COUNT(*) FROM patients WHERE age BETWEEN 20 AND 30 OR NOT smoker
 SELECT COUNT(*) FROM patients WHERE note LIKE 'note 1%' AND note NOT LIKE '%9'
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE note LIKE 'note 1%' AND NOT note LIKE '%9'
 -- > count: every row
--- > where (("t"."note" LIKE 'note 1%') AND (NOT ("t"."note" LIKE '%9')))
+-- > where ((CASE WHEN STRLEN("t"."note") <= 1000 THEN "t"."note" ELSE LEFT("t"."note", 1000) END LIKE 'note 1%') AND (NOT (CASE WHEN STRLEN("t"."note") <= 1000 THEN "t"."note" ELSE LEFT("t"."note", 1000) END LIKE '%9')))
 
 SELECT COUNT(*) FROM patients WHERE note ILIKE 'NOTE 2_' OR note IS NULL
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE note ILIKE 'NOTE 2_' OR note IS NULL
 -- > count: every row
--- > where (("t"."note" ILIKE 'NOTE 2_') OR ("t"."note" IS NULL))
+-- > where ((CASE WHEN STRLEN("t"."note") <= 1000 THEN "t"."note" ELSE LEFT("t"."note", 1000) END ILIKE 'NOTE 2_') OR (CASE WHEN STRLEN("t"."note") <= 1000 THEN "t"."note" ELSE LEFT("t"."note", 1000) END IS NULL))
 
 SELECT COUNT(*) FROM patients WHERE born < '1970-06-01' AND seen >= DATE '2024-03-01'
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE born < CAST('1970-06-01' AS DATE) AND seen >= CAST('2024-03-01' AS DATE)
 -- > count: every row
--- > where (("t"."born" < CAST('1970-06-01' AS DATE)) AND (TRY_CAST("t"."seen" AS TIMESTAMP) >= TRY_CAST(CAST('2024-03-01' AS DATE) AS TIMESTAMP)))
+-- > where ((CASE WHEN "t"."born" BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE) THEN "t"."born" END < CAST('1970-06-01' AS DATE)) AND (CASE WHEN "t"."seen" BETWEEN CAST('0001-01-01 00:00:00' AS TIMESTAMP) AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP) THEN "t"."seen" END >= CAST('2024-03-01 00:00:00' AS TIMESTAMP)))
 
 SELECT COUNT(*) FROM patients WHERE born + INTERVAL 30 YEAR < seen AND DATE_DIFF('year', born, seen) < 80
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE born + INTERVAL '30' YEAR < seen AND DATE_DIFF('YEAR', born, seen) < 80
 -- > count: every row
--- > where ((TRY("t"."born" + INTERVAL '30' YEAR) < "t"."seen") AND (TRY(DATE_DIFF('YEAR', TRY_CAST("t"."born" AS TIMESTAMP), TRY_CAST("t"."seen" AS TIMESTAMP))) < 80))
+-- > where ((CASE WHEN TRY(CASE WHEN "t"."born" BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE) THEN "t"."born" END + INTERVAL '30' YEAR) BETWEEN CAST('0001-01-01 00:00:00' AS TIMESTAMP) AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP) THEN TRY(CASE WHEN "t"."born" BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE) THEN "t"."born" END + INTERVAL '30' YEAR) END < CASE WHEN "t"."seen" BETWEEN CAST('0001-01-01 00:00:00' AS TIMESTAMP) AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP) THEN "t"."seen" END) AND (TRY(DATE_DIFF('YEAR', TRY_CAST(CASE WHEN "t"."born" BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE) THEN "t"."born" END AS TIMESTAMP), CASE WHEN "t"."seen" BETWEEN CAST('0001-01-01 00:00:00' AS TIMESTAMP) AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP) THEN "t"."seen" END)) < 80))
 
 SELECT COUNT(*) FROM patients WHERE YEAR(born) = 1950 OR DATE_PART('dow', seen) = 3
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE EXTRACT(YEAR FROM born) = 1950 OR EXTRACT(DAYOFWEEK FROM seen) = 3
 -- > count: every row
--- > where ((TRY(EXTRACT(YEAR FROM "t"."born")) = 1950) OR (TRY(EXTRACT(DAYOFWEEK FROM "t"."seen")) = 3))
+-- > where ((TRY(EXTRACT(YEAR FROM CASE WHEN "t"."born" BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE) THEN "t"."born" END)) = 1950) OR (TRY(EXTRACT(DAYOFWEEK FROM CASE WHEN "t"."seen" BETWEEN CAST('0001-01-01 00:00:00' AS TIMESTAMP) AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP) THEN "t"."seen" END)) = 3))
 
 SELECT COUNT(*) FROM patients WHERE DATE_TRUNC('month', seen) = TIMESTAMP '2024-05-01 00:00:00'
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE DATE_TRUNC('MONTH', seen) = CAST('2024-05-01 00:00:00' AS TIMESTAMP)
 -- > count: every row
--- > where (TRY_CAST(TRY(DATE_TRUNC('MONTH', "t"."seen")) AS TIMESTAMP) = CAST('2024-05-01 00:00:00' AS TIMESTAMP))
+-- > where (CASE WHEN TRY_CAST(TRY(DATE_TRUNC('MONTH', CASE WHEN "t"."seen" BETWEEN CAST('0001-01-01 00:00:00' AS TIMESTAMP) AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP) THEN "t"."seen" END)) AS TIMESTAMP) BETWEEN CAST('0001-01-01 00:00:00' AS TIMESTAMP) AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP) THEN TRY_CAST(TRY(DATE_TRUNC('MONTH', CASE WHEN "t"."seen" BETWEEN CAST('0001-01-01 00:00:00' AS TIMESTAMP) AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP) THEN "t"."seen" END)) AS TIMESTAMP) END = CAST('2024-05-01 00:00:00' AS TIMESTAMP))
 
 SELECT COUNT(*) FROM patients WHERE income / age > 500
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE income / age > 500
 -- > count: every row
--- > where (CASE WHEN ISFINITE(TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END / NULLIF("t"."age", 0))) THEN TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END / NULLIF("t"."age", 0)) END > 500)
+-- > where (CASE WHEN ISFINITE(TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END / NULLIF(TRY_CAST("t"."age" AS DOUBLE), 0.0e0))) THEN TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END / NULLIF(TRY_CAST("t"."age" AS DOUBLE), 0.0e0)) END > 500.0e0)
 
 SELECT COUNT(*) FROM patients WHERE CAST(SUBSTRING(note, 6) AS INTEGER) % 2 = 0
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE CAST(SUBSTRING(note, 6) AS INT) % 2 = 0
 -- > count: every row
--- > where TRY(TRY(TRY_CAST(TRY(SUBSTRING("t"."note", 6)) AS INT) % 2) = 0)
+-- > where (TRY(TRY_CAST(TRY_CAST(TRY(SUBSTRING(CASE WHEN STRLEN("t"."note") <= 1000 THEN "t"."note" ELSE LEFT("t"."note", 1000) END, 6)) AS INT) AS BIGINT) % 2) = 0)
 
 SELECT COUNT(*) FROM patients WHERE TRY_CAST(note AS DOUBLE) IS NULL
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE TRY_CAST(note AS DOUBLE) IS NULL
 -- > count: every row
--- > where (CASE WHEN ISFINITE(TRY_CAST("t"."note" AS DOUBLE)) THEN TRY_CAST("t"."note" AS DOUBLE) END IS NULL)
+-- > where (CASE WHEN ISFINITE(TRY_CAST(CASE WHEN STRLEN("t"."note") <= 1000 THEN "t"."note" ELSE LEFT("t"."note", 1000) END AS DOUBLE)) THEN TRY_CAST(CASE WHEN STRLEN("t"."note") <= 1000 THEN "t"."note" ELSE LEFT("t"."note", 1000) END AS DOUBLE) END IS NULL)
 
 SELECT COUNT(*) FROM patients WHERE CASE WHEN smoker THEN age > 50 ELSE age > 60 END
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE CASE WHEN smoker THEN age > 50 ELSE age > 60 END
@@ -267,71 +267,71 @@ SELECT COUNT(*) FROM patients WHERE CASE WHEN smoker THEN age > 50 ELSE age > 60
 SELECT COUNT(*) FROM patients WHERE COALESCE(income, 0) = 0 AND NULLIF(children, 0) IS NULL
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE COALESCE(income, 0) = 0 AND NULLIF(children, 0) IS NULL
 -- > count: every row
--- > where ((TRY(COALESCE(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END, 0)) = 0) AND (TRY(NULLIF("t"."children", 0)) IS NULL))
+-- > where ((TRY(COALESCE(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END, 0.0e0)) = 0.0e0) AND (TRY(NULLIF("t"."children", 0)) IS NULL))
 
 SELECT COUNT(*) FROM patients WHERE weight * 2 - 10 > 100.5 AND ABS(age - 50) <= 10
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE weight * 2 - 10 > 100.5 AND ABS(age - 50) <= 10
 -- > count: every row
--- > where (TRY(TRY(TRY("t"."weight" * 2) - 10) > 100.5) AND TRY(TRY(ABS(TRY("t"."age" - 50))) <= 10))
+-- > where (((("t"."weight" * CAST('2' AS DECIMAL(1, 0))) - CAST('10.0' AS DECIMAL(6, 1))) > CAST('100.5' AS DECIMAL(7, 1))) AND (TRY(ABS((TRY_CAST("t"."age" AS BIGINT) - 50))) <= 10))
 
 SELECT COUNT(*) FROM patients WHERE SQRT(income) > 200 AND LN(weight) < 4.2 AND ROUND(weight) > 50
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE SQRT(income) > 200 AND LN(weight) < 4.2 AND ROUND(weight) > 50
 -- > count: every row
--- > where (((CASE WHEN ISFINITE(TRY(SQRT(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END))) THEN TRY(SQRT(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END)) END > 200) AND (CASE WHEN ISFINITE(TRY(LN("t"."weight"))) THEN TRY(LN("t"."weight")) END < 4.2)) AND TRY(TRY(ROUND("t"."weight")) > 50))
+-- > where (((CASE WHEN ISFINITE(TRY(SQRT(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END))) THEN TRY(SQRT(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END)) END > 200.0e0) AND (CASE WHEN ISFINITE(TRY(LN(TRY_CAST("t"."weight" AS DOUBLE)))) THEN TRY(LN(TRY_CAST("t"."weight" AS DOUBLE))) END < 4.2e0)) AND (TRY_CAST(TRY(ROUND("t"."weight")) AS DECIMAL(5, 0)) > CAST('50' AS DECIMAL(5, 0))))
 
 SELECT COUNT(*) FROM patients WHERE STARTS_WITH(note, 'note') AND ENDS_WITH(note, '3') AND CONTAINS(note, '4')
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE STARTS_WITH(note, 'note') AND ENDS_WITH(note, '3') AND CONTAINS(note, '4')
 -- > count: every row
--- > where ((TRY(STARTS_WITH("t"."note", 'note')) AND TRY(ENDS_WITH("t"."note", '3'))) AND TRY(CONTAINS("t"."note", '4')))
+-- > where ((TRY(STARTS_WITH(CASE WHEN STRLEN("t"."note") <= 1000 THEN "t"."note" ELSE LEFT("t"."note", 1000) END, 'note')) AND TRY(ENDS_WITH(CASE WHEN STRLEN("t"."note") <= 1000 THEN "t"."note" ELSE LEFT("t"."note", 1000) END, '3'))) AND TRY(CONTAINS(CASE WHEN STRLEN("t"."note") <= 1000 THEN "t"."note" ELSE LEFT("t"."note", 1000) END, '4')))
 
 SELECT COUNT(*) FROM patients WHERE region || grade = 'Na' OR CONCAT(region, '-', grade) = 'S-b'
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE region || grade = 'Na' OR CONCAT(region, '-', grade) = 'S-b'
 -- > count: every row
--- > where ((TRY("t"."region" || "t"."grade") = 'Na') OR (TRY(CONCAT("t"."region", '-', "t"."grade")) = 'S-b'))
+-- > where ((TRY(CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END || CASE WHEN STRLEN("t"."grade") <= 1000 THEN "t"."grade" ELSE LEFT("t"."grade", 1000) END) = 'Na') OR (TRY(CONCAT(CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END, '-', CASE WHEN STRLEN("t"."grade") <= 1000 THEN "t"."grade" ELSE LEFT("t"."grade", 1000) END)) = 'S-b'))
 
 SELECT COUNT(*) FROM patients WHERE grade = 'a' AND region <> 'N' AND smoker IS TRUE
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE grade = 'a' AND region <> 'N' AND smoker IS TRUE
 -- > count: every row
--- > where ((("t"."grade" = 'a') AND ("t"."region" <> 'N')) AND ("t"."smoker" IS TRUE))
+-- > where (((CASE WHEN STRLEN("t"."grade") <= 1000 THEN "t"."grade" ELSE LEFT("t"."grade", 1000) END = 'a') AND (CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END <> 'N')) AND ("t"."smoker" IS TRUE))
 
 SELECT COUNT(*) FROM patients WHERE income IS DISTINCT FROM 5000 AND LEFT(TRIM(note), 4) = 'note'
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE income IS DISTINCT FROM 5000 AND LEFT(TRIM(note), 4) = 'note'
 -- > count: every row
--- > where ((CASE WHEN ISFINITE("t"."income") THEN "t"."income" END IS DISTINCT FROM 5000) AND (TRY(LEFT(TRY(TRIM("t"."note")), 4)) = 'note'))
+-- > where ((CASE WHEN ISFINITE("t"."income") THEN "t"."income" END IS DISTINCT FROM 5000.0e0) AND (TRY(LEFT(TRY(TRIM(CASE WHEN STRLEN("t"."note") <= 1000 THEN "t"."note" ELSE LEFT("t"."note", 1000) END)), 4)) = 'note'))
 
 SELECT COUNT(*) FROM patients WHERE age // 10 = 4 AND age % 2 = 1 AND -age < -40
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE age // 10 = 4 AND age % 2 = 1 AND -age < -40
 -- > count: every row
--- > where ((TRY(TRY("t"."age" // 10) = 4) AND TRY(TRY("t"."age" % 2) = 1)) AND (TRY(-"t"."age") < -40))
+-- > where (((TRY(TRY_CAST("t"."age" AS BIGINT) // 10) = 4) AND (TRY(TRY_CAST("t"."age" AS BIGINT) % 2) = 1)) AND (TRY(-TRY_CAST("t"."age" AS BIGINT)) < (-40)))
 
 SELECT COUNT(*) FROM patients WHERE id % 2 = 0
 -- > SELECT COUNT(*) AS "count(*)" FROM patients WHERE id % 2 = 0
 -- > count: every row
--- > where TRY(TRY("t"."id" % 2) = 0)
+-- > where (TRY("t"."id" % 2) = 0)
 
 WITH adults AS (SELECT * FROM patients WHERE age >= 18) SELECT region, AVG(income) FROM adults GROUP BY region
 -- > SELECT region AS "region", AVG(income) AS "avg(income)" FROM patients WHERE age >= 18 GROUP BY region
 -- > mean -5000000..5000000 by 1/100 from 50000: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
 -- > where ("t"."age" >= 18)
--- > by "t"."region": N, S, E, W
+-- > by CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END: N, S, E, W
 
 WITH a AS (SELECT age * 12 AS months, region FROM patients WHERE smoker), b AS (SELECT months + 1 AS m, region FROM a) SELECT region, AVG(m) FROM b WHERE m > 100 GROUP BY region
 -- > SELECT region AS "region", AVG((age * 12) + 1) AS "avg(m)" FROM patients WHERE smoker AND ((age * 12) + 1) > 100 GROUP BY region
--- > mean -720..720 by 1 from 721: TRY(TRY("t"."age" * 12) + 1)
+-- > mean -720..720 by 1 from 721: ((TRY_CAST("t"."age" AS BIGINT) * 12) + 1)
 -- > where "t"."smoker"
--- > where TRY(TRY(TRY("t"."age" * 12) + 1) > 100)
--- > by "t"."region": N, S, E, W
+-- > where (((TRY_CAST("t"."age" AS BIGINT) * 12) + 1) > 100)
+-- > by CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END: N, S, E, W
 
 SELECT AVG(k) FROM (SELECT income / 1000 AS k FROM patients WHERE age > 30) AS thousands
 -- > SELECT AVG(income / 1000) AS "avg(k)" FROM patients WHERE age > 30
--- > mean -5000000..5000000 by 1/100000 from 50: CASE WHEN ISFINITE(TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END / 1000)) THEN TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END / 1000) END
+-- > mean -5000000..5000000 by 1/100000 from 50: CASE WHEN ISFINITE(TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END / 1000.0e0)) THEN TRY(CASE WHEN ISFINITE("t"."income") THEN "t"."income" END / 1000.0e0) END
 -- > where ("t"."age" > 30)
 
 SELECT p.region, COUNT(*) FROM patients AS p WHERE p.age > 30 GROUP BY p.region
 -- > SELECT region AS "region", COUNT(*) AS "count(*)" FROM patients WHERE age > 30 GROUP BY region
 -- > count: every row
 -- > where ("t"."age" > 30)
--- > by "t"."region": N, S, E, W
+-- > by CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END: N, S, E, W
 
 FROM patients SELECT COUNT(*)
 -- > SELECT COUNT(*) AS "count(*)" FROM patients
@@ -363,19 +363,19 @@ SELECT kind, COUNT(*) AS n, SUM(cost) AS total, AVG(minutes) AS mean FROM visits
 -- > count: every row
 -- > sum -500000..5000000 by 1/10000 from 0: CASE WHEN ISFINITE("t"."cost") THEN "t"."cost" END
 -- > mean -300..300 by 1 from 300: "t"."minutes"
--- > by "t"."kind": check, acute, None
+-- > by CASE WHEN STRLEN("t"."kind") <= 1000 THEN "t"."kind" ELSE LEFT("t"."kind", 1000) END: check, acute, None
 
 SELECT kind, COUNT(DISTINCT patient_id) AS people FROM visits GROUP BY kind
 -- > SELECT kind AS "kind", COUNT(DISTINCT patient_id) AS "people" FROM visits GROUP BY kind
 -- > people: every row
--- > by "t"."kind": check, acute, None
+-- > by CASE WHEN STRLEN("t"."kind") <= 1000 THEN "t"."kind" ELSE LEFT("t"."kind", 1000) END: check, acute, None
 
 SELECT site, MEDIAN(cost), MAX(minutes) FROM visits WHERE day >= '2023-06-01' GROUP BY site ORDER BY site
 -- > SELECT site AS "site", MEDIAN(cost) AS "median(cost)", MAX(minutes) AS "max(minutes)" FROM visits WHERE day >= CAST('2023-06-01' AS DATE) GROUP BY site ORDER BY site ASC
 -- > quantile 0..550 by 1 from -50 rank 1/2: CASE WHEN ISFINITE("t"."cost") THEN "t"."cost" END
 -- > quantile 0..600 by 1 from 0 rank 1: "t"."minutes"
--- > where ("t"."day" >= CAST('2023-06-01' AS DATE))
--- > by "t"."site": A, B, C, D
+-- > where (CASE WHEN "t"."day" BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE) THEN "t"."day" END >= CAST('2023-06-01' AS DATE))
+-- > by CASE WHEN STRLEN("t"."site") <= 1000 THEN "t"."site" ELSE LEFT("t"."site", 1000) END: A, B, C, D
 
 SELECT COUNT(*) FROM visits JOIN sites ON visits.site = sites.code WHERE sites.urban
 -- > SELECT COUNT(*) AS "count(*)" FROM visits JOIN sites AS sites ON visits.site = sites.code WHERE sites.urban
@@ -396,7 +396,7 @@ SELECT MONTH(day) AS month, SUM(minutes) / COUNT(*) AS mean FROM visits GROUP BY
 -- > SELECT EXTRACT(MONTH FROM day) AS "month", SUM(minutes) / COUNT(*) AS "mean" FROM visits GROUP BY EXTRACT(MONTH FROM day) ORDER BY EXTRACT(MONTH FROM day) ASC
 -- > sum 0..600 by 1 from 0: "t"."minutes"
 -- > count: every row
--- > by TRY(EXTRACT(MONTH FROM "t"."day")): 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
+-- > by TRY(EXTRACT(MONTH FROM CASE WHEN "t"."day" BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE) THEN "t"."day" END)): 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 
 SELECT COUNT(*) FROM patients; -- done; DROP TABLE patients
 -- > SELECT COUNT(*) AS "count(*)" FROM patients

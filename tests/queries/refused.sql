@@ -263,10 +263,10 @@ SELECT COUNT(*) FROM patients WHERE age = NULL
 -- > age = NULL compares with NULL, which is never true. Write IS NULL or IS NOT NULL.
 
 SELECT COUNT(*) FROM patients WHERE born > 'yesterday'
--- > 'yesterday' stands for a date but is none. Write '2024-12-31', or with a time.
+-- > 'yesterday' is not a valid date. Write it as '2024-12-31', or as '2024-12-31 23:59:00'.
 
 SELECT COUNT(*) FROM patients WHERE seen > '2024-01-01T00:00:00+02:00'
--- > '2024-01-01T00:00:00+02:00' stands for a date but is none. Write '2024-12-31', or with a time.
+-- > '2024-01-01T00:00:00+02:00' is not a valid date. Write it as '2024-12-31', or as '2024-12-31 23:59:00'.
 
 SELECT COUNT(*) FROM patients WHERE shoe_size > 40
 -- > There is no column 'shoe_size'; there is age, born, children, epsilon, grade, id, income, note, region, seen, smoker, weight.
@@ -359,7 +359,7 @@ SELECT COUNT(*) FROM patients HAVING age > 3
 -- > age is a column of people's rows: put it in GROUP BY (with declared keys) or in an aggregate.
 
 SELECT region, COUNT(*) FROM patients GROUP BY region HAVING region + 1 > 2
--- > HAVING mixes numbers and texts, which have no common arithmetic.
+-- > region + 1 mixes number and text. CAST one side to the type of the other.
 
 SELECT region, COUNT(*) FROM patients GROUP BY region ORDER BY age
 -- > age is a column of people's rows: put it in GROUP BY (with declared keys) or in an aggregate.
@@ -374,7 +374,7 @@ SELECT COUNT(*) AS n, SUM(age) AS n FROM patients
 -- > Two columns are named 'n'. Give one of them another name with AS.
 
 SELECT COUNT(*) || 'x' AS t FROM patients
--- > Column 't' mixes numbers and texts, which have no common arithmetic.
+-- > COUNT(*) || 'x' needs a text, got a number. CAST it AS VARCHAR first.
 
 SELECT COLUMNS('a.*') FROM patients
 -- > COLUMNS('a.*') is not allowed: a release has no rows to list. Name keys and aggregates such as COUNT(*) or AVG(column).
@@ -458,7 +458,7 @@ SELECT 'unclosed FROM patients
 -- > One question at a time: this text has 0 statements.
 
 SELECT SUM(CAST(age AS DECIMAL(50, 2))) FROM patients
--- > DECIMAL(50, 2) is no type. DECIMAL(width, scale) has a width from 1 to 38 and a scale of at most that.
+-- > DECIMAL(50, 2) is not a type. DECIMAL(width, scale) has a width from 1 to 38 and a scale of at most that.
 
 SELECT CASE WHEN COUNT(*) > 5 THEN 'a' ELSE 1 END + 1 AS odd FROM patients
--- > Column 'odd' mixes numbers and texts, which have no common arithmetic.
+-- > CASE WHEN COUNT(*) > 5 THEN 'a' ELSE 1 END mixes number and text. CAST one side to the type of the other.

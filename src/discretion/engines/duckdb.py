@@ -5,8 +5,9 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from threading import RLock
+from threading import RLock, Timer
 from typing import Any
 
 import duckdb
@@ -19,6 +20,7 @@ from discretion.engines.column import Column
 from discretion.engines.companion import FILE, NUMBERED, PART, ROW_NUMBER, Companion, Owners
 from discretion.engines.identity import marks
 from discretion.engines.person import among_texts, person_text, preference
+from discretion.engines.rehearsal import made_up, shape
 from discretion.engines.source import (
     MEMORY,
     guessed_csv,
@@ -27,7 +29,6 @@ from discretion.engines.source import (
     is_csv,
     is_numbered,
     is_object,
-    named,
     paths,
     quoted,
     stamps,
@@ -43,22 +44,31 @@ logger = logging.getLogger(__name__)
 GUESSED = "guessed"  # the name of a source whose types are being found out
 # No network, no extensions, no objects of the calling program, no files beyond the declared sources (see _open).
 _LOCKED = {
-    # A cast found twice would be taken out of its TRY and fail the query, or not, as somebody's row has it. And of two
-    # tables joined, the second is meant to be held in memory: the sizes DuckDB would guess by are unknown to it.
-    "disabled_optimizers": "common_subexpressions,build_side_probe_side",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
     "allow_persistent_secrets": "false",
+    "max_temp_directory_size": "32GB",
 }
+# All other optimisers are off. Some decide by the data's statistics, which ignore NaN; some take a cast out of its TRY.
+# These two leave out columns that nobody asks for, and filter rows earlier. A condition in a statement never fails as a
+# whole, so it may be tested anywhere; its check for NaN and infinity is inside it and moves with it.
+# Of two tables joined, DuckDB holds the second in memory: statements name the larger one first.
+_OPTIMIZERS = ("unused_columns", "filter_pushdown")
+TIME_LIMIT = 3_600.0  # seconds that one statement may take
 
 
 class DuckDB:
     """The embedded engine. Sources: Parquet and CSV files (also patterns), `file.duckdb#table`, attached objects."""
 
-    def __init__(self, *, threads: int | None = None, memory: str | None = None) -> None:
+    def __init__(
+        self, *, threads: int | None = None, memory: str | None = None, timeout_seconds: float = TIME_LIMIT
+    ) -> None:
         limits = {"threads": threads, "memory_limit": memory}
+        limits |= {"disabled_optimizers": ",".join(_others(_OPTIMIZERS))}
         self._config: Any = _LOCKED | {name: str(limit) for name, limit in limits.items() if limit is not None}
+        self._timeout = timeout_seconds
+        self._rehearsed: set[Any] = set()  # statements that made-up rows did not make fail
         self._attached: dict[str, tuple[pa.Table, str]] = {}  # a copy of our own, and its digest
         self._digests: dict[tuple[Any, ...], str] = {}  # path, size and time of change -> digest
         self._counted: dict[tuple[Any, ...], tuple[bool, bool]] = {}  # a source and its people -> see `_count`
@@ -146,21 +156,30 @@ class DuckDB:
         return people
 
     def check(self, request: Request) -> None:
-        """Run the text over tables of the declared columns without rows: what fails there fails whatever they hold."""
+        """Run the statement over made-up rows with the extremes of every type, and refuse it if one makes it fail."""
         rows: Rows = request.source
         apart = self.schema(rows.cohorts.register) if rows.cohorts.register else {}
-        stated = statement(rows, request.measures, _types(rows, apart), "")
+        mark = shape(request, apart)
+        if mark in self._rehearsed:
+            return
+        usual = _types(rows, apart)
+        known = (usual, replace(usual, owned=True, bounded=True, unique=True))
+        stated = [statement(rows, request.measures, facts, "") for facts in known]
         columns = {"protected": rows.query.table.columns, "register": apart}
         columns |= {joined.name: joined.lookup.columns for joined in rows.query.lookups}
-        with self._connected({}, {name: table.slice(0, 0) for name, table in stated.tables.items()}) as connection:
-            for name in stated.sources:
-                declared = ", ".join(f"{named(column)} {kind}" for column, kind in columns[name].items())
-                connection.execute(f"CREATE TEMP TABLE {name} ({declared})")
+        with self._connected({}, {name: table for one in stated for name, table in one.tables.items()}) as connection:
+            for name in stated[0].sources:
+                for command in made_up(name, columns[name], stated[0].select, rows.cohorts.levels):
+                    connection.execute(command)
             try:
-                connection.sql(stated.select.sql("duckdb")).fetchall()
-            except duckdb.Error as failure:  # it can only quote types and what the analyst wrote
+                for one in stated:
+                    self._run(connection, one.select.sql("duckdb"))
+            except duckdb.Error as failure:  # it can only quote types, made-up values and what the analyst wrote
                 reason = str(failure).splitlines()[0].rstrip(".")
-                raise QueryRefused(f"The database cannot compute this, whatever the rows: {reason}.") from None
+                raise QueryRefused(
+                    f"The database cannot compute this for every row there could be: {reason}."
+                ) from None
+        self._rehearsed = {*list(self._rehearsed)[-1_000:], mark}
 
     def compute(self, request: Request) -> tuple[Statistics, ...]:
         """Statistics for every measure, by one SQL text."""
@@ -169,11 +188,21 @@ class DuckDB:
         with self._unchanged([table.source, *register]):  # what is found out about them holds for what is read
             stated = statement(rows, request.measures, self._facts(rows), coin_key())
             with self._connected(stated.sources, stated.tables, table.columns) as connection:
-                answer = connection.sql(stated.select.sql("duckdb")).to_arrow_table()
+                answer = self._run(connection, stated.select.sql("duckdb"))
         shape = (len(rows.query.groups), rows.cohorts.count)
         columns = {column.name: column for column in stated.columns}
         pairs = zip(request.measures, stated.names, strict=True)
         return tuple(_statistics(answer, stated, columns[name], measure, shape) for measure, name in pairs)
+
+    def _run(self, connection: duckdb.DuckDBPyConnection, text: str) -> pa.Table:
+        """The answer to a statement, within the time limit."""
+        timer = Timer(self._timeout, connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            return connection.sql(text).to_arrow_table()
+        finally:
+            timer.cancel()
 
     def _facts(self, rows: Rows) -> Facts:
         table, cohorts = rows.query.table, rows.cohorts
@@ -329,6 +358,14 @@ class DuckDB:
         if name not in self._attached:
             raise EngineFailed(f"{name!r} was an object of an earlier program. Attach it again, or protect a file.")
         return self._attached[name]
+
+
+@cache
+def _others(kept: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of all optimisers but these."""
+    with duckdb.connect(":memory:") as connection:
+        found = connection.sql("SELECT name FROM duckdb_optimizers() ORDER BY name").fetchall()
+    return tuple(name for (name,) in found if name not in kept)
 
 
 def _types(rows: Rows, register: Mapping[str, str]) -> Facts:

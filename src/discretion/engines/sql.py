@@ -270,10 +270,9 @@ class _Build:
         self.sources[joined.name] = joined.lookup.source
         types = joined.lookup.columns
         # Once as it is compared: two keys that differ can be the same double or the same microsecond.
-        compared = scalar_column(joined.lookup.key, types[joined.lookup.key], joined.name, None).total
-        sides = [joined.on.total.copy(), compared]
-        if joined.as_double:
-            sides = [exp.TryCast(this=side, to=exp.DataType.build("DOUBLE")) for side in sides]
+        most = self.rows.query.table.longest_text
+        compared = scalar_column(joined.lookup.key, types[joined.lookup.key], joined.name, None, most)
+        sides = [side.tame.to(joined.shared).total.copy() for side in (joined.on, compared)]
         name = max(types, key=len) + "_"  # no other column's
         some = [exp.alias_(exp.Min(this=exp.column(other, quoted=True)), other, quoted=True) for other in types]
         once = exp.select(exp.alias_(sides[1], name, quoted=True), *some).from_(joined.name).group_by(sides[1].copy())

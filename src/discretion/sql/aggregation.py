@@ -43,6 +43,7 @@ class Asked:
     aggregate: Aggregate
     value: exp.Expr | None = None  # total, over the table's columns; None: every row counts
     fill: int | None = None  # the grid step a missing value counts as, for a column declared never NULL
+    made: int = 0  # characters of texts made of a row
 
 
 def asked(node: exp.Expr, relation: Relation, groups: int) -> Asked:
@@ -190,7 +191,8 @@ def _asked(plain: exp.Expr, filtered: Scalar | None, shape: Aggregate, value: Sc
     if filtered is not None:
         plain = exp.Filter(this=plain, expression=exp.Where(this=filtered.plain.copy()))
         total = exp.Case(ifs=[exp.If(this=filtered.total.copy(), true=total or exp.Literal.number(1))])
-    return Asked(text=plain.sql("duckdb"), plain=plain, aggregate=shape, value=total, fill=fill)
+    made = sum(one.made for one in (value, filtered) if one is not None)
+    return Asked(text=plain.sql("duckdb"), plain=plain, aggregate=shape, value=total, fill=fill, made=made)
 
 
 def _named(node: exp.Expr, kind: Kind, value: Scalar, rank: Fraction | None) -> exp.Expr:

@@ -9,42 +9,11 @@ from sqlglot import exp
 
 from discretion.errors import QueryRefused
 from discretion.sql import operation
-from discretion.sql.operation import Operands
-from discretion.sql.scalar import Scalar, Scope, only, shown
+from discretion.sql import type as types
+from discretion.sql.function import FUNCTIONS, applied
+from discretion.sql.scalar import Scalar, Scope, literal, only, shown
+from discretion.sql.type import DOUBLE
 
-Rule = tuple[Callable[[exp.Expr, Operands], Scalar], tuple[str, ...], tuple[str, ...]]  # rule, operands, fixed parts
-
-_ONE, _TWO = ("this",), ("this", "expression")
-RULES: dict[type[exp.Expr], Rule] = {
-    **dict.fromkeys(
-        (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ),
-        (operation.comparison, _TWO, ()),
-    ),
-    exp.Between: (operation.comparison, ("this", "low", "high"), ()),
-    exp.In: (operation.comparison, ("this", "expressions"), ()),
-    exp.Is: (operation.is_null, _ONE, ("expression",)),
-    **dict.fromkeys((exp.Like, exp.ILike), (operation.like, _TWO, ("negate",))),
-    **dict.fromkeys((exp.And, exp.Or), (operation.logic, _TWO, ())),
-    exp.Not: (operation.logic, _ONE, ()),
-    **dict.fromkeys(
-        (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Pow), (operation.arithmetic, _TWO, ())
-    ),
-    **dict.fromkeys((exp.Neg, exp.Abs, exp.Sign, exp.Sqrt, exp.Ln, exp.Exp), (operation.real, _ONE, ())),
-    **dict.fromkeys((exp.Floor, exp.Ceil, exp.Round, exp.Trunc), (operation.real, _ONE, ("decimals",))),
-    **dict.fromkeys((exp.Lower, exp.Upper, exp.Length), (operation.texts, _ONE, ())),
-    exp.Trim: (operation.texts, _ONE, ("position",)),
-    **dict.fromkeys((exp.StartsWith, exp.EndsWith, exp.Contains, exp.DPipe), (operation.texts, _TWO, ())),
-    exp.Concat: (operation.texts, ("expressions",), ()),
-    exp.Substring: (operation.texts, _ONE, ("start", "length")),
-    **dict.fromkeys((exp.Left, exp.Right), (operation.texts, _ONE, ("expression",))),
-    exp.Extract: (operation.date_part, ("expression",), ("this",)),
-    exp.TimestampTrunc: (operation.date_arithmetic, _ONE, ("unit",)),
-    exp.DateTrunc: (operation.date_arithmetic, _ONE, ("unit",)),
-    exp.DateDiff: (operation.date_arithmetic, _TWO, ("unit",)),
-    **dict.fromkeys((exp.Cast, exp.TryCast), (operation.cast, _ONE, ("to",))),
-    **dict.fromkeys((exp.Coalesce, exp.Least, exp.Greatest), (operation.choice, ("this", "expressions"), ())),
-    exp.Nullif: (operation.choice, _TWO, ()),
-}
 _NAMED_PARTS: dict[type[exp.Expr], str] = {
     **{getattr(exp, name.capitalize()): name for name in operation.UNITS},
     exp.WeekOfYear: "WEEK",
@@ -93,21 +62,21 @@ def scalar(node: exp.Expr | None, scope: Scope) -> Scalar:
     if node is None:
         raise QueryRefused("An operation in this query lacks an operand.")
     node = _extract(node)
-    if type(node) not in RULES:
+    if type(node) not in FUNCTIONS:
         refuse(node)
-    rule, operands, fixed = RULES[type(node)]
+    row = FUNCTIONS[type(node)]
     if isinstance(node, exp.In) and node.args.get("query") is not None:
         refuse(node.args["query"])
-    only(node, *operands, *fixed)
-    return rule(node, {name: _operand(node.args.get(name), scope) for name in operands})
+    only(node, *row.operands, *row.fixed)
+    return applied(node, {name: _operand(node.args.get(name), scope) for name in row.operands})
 
 
 def predicate(node: exp.Expr, scope: Scope, place: str = "WHERE") -> Scalar:
     """A row expression that is true or not."""
     condition = scalar(node, scope)
-    if condition.kind != "boolean":
+    if condition.kind not in ("boolean", "null"):
         raise QueryRefused(f"{place} needs a condition, got {shown(node)}, which is a {condition.kind}.")
-    return condition
+    return condition.to("BOOLEAN")
 
 
 def refuse(node: exp.Expr) -> NoReturn:
@@ -126,26 +95,24 @@ def _operand(part: exp.Expr | list[exp.Expr] | None, scope: Scope) -> Scalar | l
 
 
 def _constant(node: exp.Expr) -> Scalar:
+    """A constant, which is read here and written out again: the database never sees the analyst's own spelling."""
     if isinstance(node, exp.Null):
-        return Scalar(plain=node, total=node, kind="null", values=())
+        return literal(None, "NULL", node)
     if isinstance(node, exp.Boolean):
-        return Scalar(plain=node, total=node, kind="boolean", values=(bool(node.this),))
+        return literal(bool(node.this), "BOOLEAN", node)
     text = str(node.this)
     if node.is_string:
-        return Scalar(plain=node, total=node, kind="text", values=(text,))
-    if len(text) > 40 or len(text.lower().partition("e")[2]) > 3 or not 0 <= Fraction(text) < 10**36:
+        return literal(text, "VARCHAR", node)
+    mantissa, _, exponent = text.lower().partition("e")
+    if len(text) > 40 or len(exponent) > 3 or not 0 <= Fraction(text) < 10**36:
         raise QueryRefused(f"The number {text[:40]} is too large. Write one below 10^36.")
-    value, whole = Fraction(text), text.isdigit()
-    return Scalar(
-        plain=node,
-        total=node,
-        kind="number",
-        storage="integer" if whole and value < 2**63 else "wide",
-        whole=whole,
-        low=value,
-        high=value,
-        values=(int(value) if whole else float(value),),
-    )
+    value = Fraction(text)
+    if exponent or len(mantissa.replace(".", "")) > types.MOST_DIGITS:
+        return literal(float(value), DOUBLE, node)
+    if value.denominator == 1 and "." not in mantissa:
+        return literal(int(value), types.whole(int(value)), node)
+    before, _, after = mantissa.partition(".")
+    return literal(value, types.decimal(len(before.lstrip("0")), len(after)), node)
 
 
 def _extract(node: exp.Expr) -> exp.Expr:
@@ -159,26 +126,27 @@ def _extract(node: exp.Expr) -> exp.Expr:
 
 
 def _case(node: exp.Expr, scope: Scope) -> Scalar:
-    """CASE and IF: conditions, and results of one kind."""
+    """CASE and IF: conditions, and results of one type."""
     branches = [node] if isinstance(node, exp.If) else node.args["ifs"]
     default = node.args.get("false" if isinstance(node, exp.If) else "default")
     subject = node.this if isinstance(node, exp.Case) else None
     tests = [b.this if subject is None else exp.EQ(this=subject.copy(), expression=b.this.copy()) for b in branches]
     conditions = [predicate(test, scope, "CASE") for test in tests]
     given = [branch.args["true"] for branch in branches] + ([default] if default is not None else [])
-    results = [part.tame for part in operation.alike(node, [scalar(part, scope) for part in given])]
+    results = operation.alike(node, [scalar(part, scope) for part in given])
 
     def over(side: Callable[[Scalar], exp.Expr]) -> exp.Case:
         pairs = zip(conditions, results, strict=False)
         ifs = [exp.If(this=side(condition).copy(), true=side(result).copy()) for condition, result in pairs]
         return exp.Case(ifs=ifs, default=None if default is None else side(results[-1]).copy())
 
-    parts, total = [*conditions, *results], over(lambda part: part.total)
+    parts = [*conditions, *results]
     return replace(
         operation.merged(results),
         plain=over(lambda part: part.plain),
-        total=total if operation.castless(results) else operation.tried(total),
+        total=over(lambda part: part.total),
         columns=frozenset().union(*(part.columns for part in parts)),
         required=False,
         size=1 + sum(part.size for part in parts),
+        made=sum(part.made for part in parts),
     )

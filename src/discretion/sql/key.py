@@ -8,11 +8,12 @@ from typing import Any
 from sqlglot import exp
 
 from discretion.errors import QueryRefused
-from discretion.sql import arithmetic
 from discretion.sql.aggregation import AGGREGATES
 from discretion.sql.expression import scalar
 from discretion.sql.relation import Relation
+from discretion.sql.released import evaluate
 from discretion.sql.scalar import Scalar, listed, only, shown, unbracketed
+from discretion.sql.type import BIGINT, DOUBLE, moment
 from discretion.table import Table
 
 
@@ -25,6 +26,7 @@ class Key:
     expression: exp.Expr  # total, over the table's columns, of type `sql_type`
     sql_type: str
     values: tuple[Any, ...]
+    scalar: Scalar
 
 
 def keys(select: exp.Select, found: Relation) -> tuple[Key, ...]:
@@ -79,15 +81,11 @@ def _key(node: exp.Expr, found: Relation) -> Key:
             f"the steward to declare keys (declared: {listed(found.table.keys)}), or write CASE WHEN ... THEN 'value' "
             "ELSE 'other' END."
         )
-    sql_type = {"text": "VARCHAR", "number": "BIGINT" if key.storage == "integer" else "DOUBLE"}.get(
-        key.kind, key.kind.upper()
-    )
+    sql_type = DOUBLE if key.kind == "number" and key.type != BIGINT else key.type
     if not all(_fits(value, sql_type) for value in values):
         raise QueryRefused(f"The keys declared for {shown(node)} are not all of its type {sql_type}. Ask the steward.")
-    total = key.tame.total
-    if sql_type == "DOUBLE":
-        total = exp.TryCast(this=total.copy(), to=exp.DataType.build("DOUBLE"))
-    return Key(name="", plain=key.plain, expression=total, sql_type=sql_type, values=values)
+    typed = key.tame.to(sql_type)
+    return Key(name="", plain=key.plain, expression=typed.total, sql_type=sql_type, values=values, scalar=typed)
 
 
 def _image(key: Scalar, table: Table) -> tuple[Any, ...] | None:
@@ -96,7 +94,7 @@ def _image(key: Scalar, table: Table) -> tuple[Any, ...] | None:
     if name not in table.keys:
         return None
     try:
-        found = [arithmetic.evaluate(key.plain, {name: value}) for value in table.keys[name]]
+        found = [evaluate(key.plain, {name: value}) for value in table.keys[name]]
     except (QueryRefused, TypeError, KeyError):
         return None
     return tuple(dict.fromkeys(value for value in found if value is not None))
@@ -106,11 +104,8 @@ def _fits(value: Any, sql_type: str) -> bool:
     if value is None:
         return True
     if sql_type in ("DATE", "TIMESTAMP"):
-        try:
-            (date if sql_type == "DATE" else datetime).fromisoformat(value) if isinstance(value, str) else None
-        except ValueError:
-            return False
-        return isinstance(value, (str, date))
+        found = moment(value) if isinstance(value, str) else value
+        return isinstance(found, date) and (sql_type == "TIMESTAMP" or not isinstance(found, datetime))
     if sql_type in ("BIGINT", "DOUBLE"):
         whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
         return whole or (sql_type == "DOUBLE" and isinstance(value, float))

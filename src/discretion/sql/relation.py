@@ -9,6 +9,7 @@ from sqlglot import exp
 from discretion.errors import QueryRefused
 from discretion.sql.expression import predicate, scalar
 from discretion.sql.scalar import Scalar, Scope, column, columns_of, listed, only, shown
+from discretion.sql.type import common
 from discretion.table import Lookup, Table
 
 
@@ -22,7 +23,7 @@ class Joined:
     shown: str  # what the analyst calls it
     on: Scalar  # the protected side of the join
     outer: bool  # LEFT JOIN: rows without a match stay
-    as_double: bool  # numbers of different storage meet as doubles: no other cast never fails
+    shared: str  # the type in which both sides are compared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,10 +190,11 @@ def _join(found: Relation, join: exp.Join, tables: Tables) -> Relation:
     if alias in found.scope.relations:
         raise QueryRefused(f"{alias!r} is joined twice. Give each an alias of its own.")
     inside = f"l{len(found.lookups)}"
-    columns = {key.lower(): column(key, kind, inside, alias) for key, kind in lookup.columns.items()}
+    most = found.table.longest_text
+    columns = {key.lower(): column(key, kind, inside, alias, most) for key, kind in lookup.columns.items()}
     on = scalar(_protected_side(join, alias, lookup), found.scope)
     key = columns[lookup.key.lower()]
-    if on.kind != key.kind:
+    if on.kind != key.kind or on.kind in ("other", "null"):
         raise QueryRefused(f"The join on {alias}.{lookup.key} compares a {on.kind} with a {key.kind}. CAST the first.")
     if join.args.get("using"):
         del columns[lookup.key.lower()]
@@ -203,7 +205,7 @@ def _join(found: Relation, join: exp.Join, tables: Tables) -> Relation:
         shown=alias,
         on=on.tame,
         outer=join.side == "LEFT",
-        as_double=on.kind == "number" and {on.storage, key.storage} != {"integer"},
+        shared=common([(on.type, on.reach), (key.type, key.reach)]) if on.kind == "number" else key.type,
     )
     scope = Scope({**found.scope.relations, alias: columns})
     return replace(found, scope=scope, lookups=(*found.lookups, joined))

@@ -2,25 +2,27 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from fractions import Fraction
-from math import ceil, floor
-from typing import Any, Literal, NoReturn
+from math import ceil, floor, isfinite
+from typing import Any, NoReturn
 
 from sqlglot import exp
 
 from discretion.errors import QueryRefused
+from discretion.sql import type as types
+from discretion.sql.type import BIGINT, DOUBLE, HUGEINT, Kind
 from discretion.table import Table
 
-Kind = Literal["number", "text", "boolean", "date", "timestamp", "null", "other"]
-Storage = Literal["", "integer", "float", "wide"]  # numbers: up to 64 bits, doubles, and all others
 Side = Fraction | None  # one end of an interval, where it is known
 TRUTH = (False, True)
 
 ROW = "t"  # what the engine's SQL calls the protected table
 MOST_VALUES = 10_000
-MOST_NODES = 20_000  # making doubles finite repeats them; nested often enough that would explode
-_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
-_WIDE = {"UBIGINT", "HUGEINT", "UHUGEINT"}
+MOST_NODES = 20_000  # a check that a value is finite repeats the value; nested often enough that would explode
+MOST_TEXT = 10_000  # characters of one text that a query makes
+DEEPEST = 120  # nested levels of a total form; writing one out takes Python up to five calls a level
+_SMALLEST, _LARGEST = Fraction(1, 10**280), Fraction(10**280)  # of an interval that doubles can carry
 # What sqlglot notes about a dialect's habits; everything else that a node carries must be known to its rule.
 _HABITS = {"safe", "typed", "big_int", "coalesce", "ignore_nulls", "date_part_boundary", "is_string"}
 
@@ -31,37 +33,105 @@ class Scalar:
 
     plain: exp.Expr
     total: exp.Expr  # never raises: what has no answer is NULL
-    kind: Kind
-    storage: Storage = ""
-    wild: bool = False  # a double that may be NaN or infinite
+    type: str  # of `total`, see discretion.sql.type
+    reach: int = 0  # the largest absolute value a whole number of its type can have
+    narrow: bool = False  # the database may hold it in fewer than 64 bits
+    wild: bool = False  # a double that may be NaN or infinite, or a time that may be outside the years 1 to 9999
     whole: bool = False  # a number without fraction
     low: Side = None  # the interval its values lie in, by interval arithmetic over declared bounds
     high: Side = None
-    values: tuple[Any, ...] | None = None  # every value it can take beside NULL, where that is known
+    values: tuple[Any, ...] | None = None  # every value it can take other than NULL, where that is known
+    literal: bool = False  # a constant: `values` has its value, or nothing for NULL
     columns: frozenset[str] = frozenset()  # of the protected table
-    required: bool = False  # NULL only where the steward declared there is none
+    required: bool = False  # NULL only where a column is that the steward declared never NULL
+    longest: int = 0  # characters of a text
+    made: int = 0  # characters of all texts made on the way, which a row's memory holds
     size: int = 1
+    operands: tuple["Scalar", ...] = ()  # what it is computed from
 
     def __post_init__(self) -> None:
         if self.size > MOST_NODES:
             raise QueryRefused("An expression in this query is nested too deeply. Write it with fewer levels.")
+        if self.longest > MOST_TEXT:
+            raise QueryRefused(
+                f"{shown(self.plain)} can make a text of {self.longest:,} characters; at most {MOST_TEXT:,} are "
+                "allowed. Join fewer texts, or cut them first with LEFT(text, 20)."
+            )
+        sides = [side for side in (self.low, self.high) if side is not None]
+        if any(abs(side) > _LARGEST or 0 < abs(side) < _SMALLEST for side in sides):
+            object.__setattr__(self, "low", None)  # no interval that doubles could carry
+            object.__setattr__(self, "high", None)
 
     @property
-    def literal(self) -> bool:
-        """Whether it is a value written out in the query."""
-        return self.size == 1 and self.plain.find(exp.Column) is None  # (column) is none either
+    def kind(self) -> Kind:
+        """Whether it is a number, a text and so on."""
+        return "other" if self.type == "other" else types.kind_of(self.type)
+
+    @property
+    def value(self) -> Any:
+        """The value of a constant: exact numbers exactly, None for NULL."""
+        if not self.values:
+            return None
+        exact = self.kind == "number" and self.type != DOUBLE
+        return self.low if exact and self.low is not None else self.values[0]
 
     @property
     def tame(self) -> "Scalar":
-        """The same, NaN and infinities as NULL."""
-        return replace(self, total=finite(self.total), wild=False, size=2 * self.size) if self.wild else self
+        """The same, with NULL instead of NaN, infinities and times outside the years 1 to 9999."""
+        if not self.wild:
+            return self
+        return replace(self, total=checked(self.total, self.type), wild=False, size=2 * self.size, made=2 * self.made)
+
+    def to(self, sql_type: str, *, exact: bool = False) -> "Scalar":
+        """The same value in a type that can hold it; `exact`: in all 64 bits of a BIGINT."""
+        if not sql_type or (self.type == sql_type and not (exact and self.narrow and not self.literal)):
+            return self
+        if self.literal:
+            return replace(self, total=types.constant(as_type(self.value, sql_type), sql_type), type=sql_type)
+        total = exp.TryCast(this=self.total.copy(), to=exp.DataType.build(sql_type, dialect="duckdb"))
+        return replace(self, total=total, type=sql_type, narrow=False, size=self.size + 1)
 
     def domain(self) -> tuple[Any, ...] | None:
-        """Every value it can take beside NULL, if that is public and there are at most MOST_VALUES."""
+        """Every value it can take other than NULL, if that is public and there are at most MOST_VALUES."""
         if self.values is not None or not self.whole or self.low is None or self.high is None:
             return self.values
         low, high = ceil(self.low), floor(self.high)
         return tuple(range(low, high + 1)) if high - low < MOST_VALUES else None
+
+
+def literal(value: Any, sql_type: str, plain: exp.Expr) -> Scalar:
+    """A constant, written `plain` in the query."""
+    value = as_type(value, sql_type)
+    number = value is not None and types.kind_of(sql_type) == "number"
+    side = Fraction(value) if number else None
+    shown_value = value if not isinstance(value, Fraction) else int(value) if value.denominator == 1 else float(value)
+    return Scalar(
+        plain=plain,
+        total=types.constant(value, sql_type),
+        type=sql_type,
+        reach=ceil(abs(side)) if side is not None else 0,
+        whole=sql_type in (BIGINT, HUGEINT),
+        low=side,
+        high=side,
+        values=() if value is None else (shown_value,),
+        literal=True,
+        longest=len(value) if isinstance(value, str) else 0,
+    )
+
+
+def as_type(value: Any, sql_type: str) -> Any:
+    """A constant as a Python value of this type; None where it has no such value."""
+    if value is None:
+        return None
+    if sql_type == "TIMESTAMP" and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day)
+    if sql_type == "DATE" and isinstance(value, datetime):
+        return value.date()
+    if sql_type == DOUBLE:
+        return float(value) if abs(value) < _LARGEST and isfinite(value) else None
+    if isinstance(value, float):
+        return Fraction(repr(value)) if isfinite(value) else None
+    return value
 
 
 @dataclass(frozen=True)
@@ -98,23 +168,26 @@ def columns_of(table: Table, *, qualified: bool = False) -> dict[str, Scalar]:
     return {name.lower(): _declared(table, name, table.name if qualified else None) for name in table.columns}
 
 
-def column(name: str, sql_type: str, relation: str, shown_as: str | None) -> Scalar:
+def column(name: str, sql_type: str, relation: str, shown_as: str | None, longest: int) -> Scalar:
     """A column of any relation: as the analyst sees it, and total."""
-    kind, storage = _kind(sql_type.upper())
+    found, own = _type(sql_type.upper()), sql_type.upper()
     total: exp.Expr = exp.column(name, table=relation, quoted=True)
-    if storage == "float":
-        total = finite(total)
-    elif kind == "text" and sql_type.upper() != "VARCHAR":
-        total = exp.cast(total, "VARCHAR")
-    elif kind == "timestamp" and sql_type.upper() != "TIMESTAMP":
-        total = exp.TryCast(this=total, to=exp.DataType.build("TIMESTAMP"))
+    if found == "VARCHAR":
+        total = _cut(total if own == "VARCHAR" else exp.cast(total, "VARCHAR"), longest)
+    elif found not in (own, BIGINT, "other") and not own.startswith("DECIMAL"):
+        total = exp.TryCast(this=total, to=exp.DataType.build(found, dialect="duckdb"))
+    if found in (DOUBLE, "DATE", "TIMESTAMP"):
+        total = checked(total, found)
     return Scalar(
         plain=exp.column(name, table=shown_as, quoted=not name.isidentifier()),
         total=total,
-        kind=kind,
-        storage=storage,
-        whole=storage == "integer" or sql_type.upper() in _WIDE,
-        values=TRUTH if kind == "boolean" else None,
+        type=found,
+        reach=types.REACH.get(own, 0),
+        narrow=found == BIGINT and own != BIGINT,
+        whole=own in types.REACH,
+        values=TRUTH if found == "BOOLEAN" else None,
+        longest=longest if found == "VARCHAR" else 0,
+        made=longest if found == "VARCHAR" else 0,
     )
 
 
@@ -122,6 +195,40 @@ def finite(expression: exp.Expr) -> exp.Case:
     """`expression`, NULL where it is NaN or infinite."""
     check = exp.Anonymous(this="ISFINITE", expressions=[expression.copy()])
     return exp.Case(ifs=[exp.If(this=check, true=expression.copy())])
+
+
+def checked(expression: exp.Expr, sql_type: str) -> exp.Case:
+    """A double, NULL where it is not finite; a time, NULL outside the years 1 to 9999, where functions can fail."""
+    if sql_type == DOUBLE:
+        return finite(expression)
+    last = types.LAST if sql_type == "DATE" else datetime(9999, 12, 31, 23, 59, 59, 999999)
+    first: date = types.FIRST if sql_type == "DATE" else datetime(1, 1, 1)
+    low, high = types.constant(first, sql_type), types.constant(last, sql_type)
+    check = exp.Between(this=expression.copy(), low=low, high=high)
+    return exp.Case(ifs=[exp.If(this=check, true=expression.copy())])
+
+
+def _cut(text: exp.Expr, longest: int) -> exp.Case:
+    """The first characters of a text; one that is not long even in bytes is not copied."""
+    most = exp.Literal.number(longest)
+    short = exp.LTE(this=exp.Anonymous(this="STRLEN", expressions=[text.copy()]), expression=most)
+    return exp.Case(
+        ifs=[exp.If(this=short, true=text.copy())], default=exp.Left(this=text.copy(), expression=most.copy())
+    )
+
+
+def refuse_deep(trees: Iterable[exp.Expr], most: int = DEEPEST) -> None:
+    """Refuse trees that Python could not walk within its limit of nested calls."""
+    for tree in trees:
+        level, nodes = 0, [tree]
+        while nodes:
+            level += 1
+            if level > most:
+                raise QueryRefused(
+                    f"This query is nested more than {most} levels deep, where a sum has one for every term. Write it "
+                    "with fewer levels or terms."
+                )
+            nodes = [child for node in nodes for child in node.iter_expressions()]
 
 
 def only(node: exp.Expr, *known: str) -> None:
@@ -157,23 +264,23 @@ def mixed(node: exp.Expr, kinds: Iterable[str]) -> NoReturn:
     )
 
 
-def _kind(sql_type: str) -> tuple[Kind, Storage]:
-    if sql_type in _INTEGERS:
-        return "number", "integer"
-    if sql_type in _WIDE or sql_type.startswith("DECIMAL"):
-        return "number", "wide"
+def _type(sql_type: str) -> str:
+    """The type a column's values have in row expressions."""
+    if sql_type in types.REACH:
+        return BIGINT if types.REACH[sql_type] <= types.REACH[BIGINT] else HUGEINT
+    if sql_type.startswith("DECIMAL"):
+        return sql_type
     if sql_type in ("DOUBLE", "FLOAT", "REAL"):
-        return "number", "float"
+        return DOUBLE
     if sql_type in ("VARCHAR", "UUID") or sql_type.startswith("ENUM"):
-        return "text", ""
+        return "VARCHAR"
     if sql_type in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"):
-        return "timestamp", ""
-    simple: dict[str, Kind] = {"BOOLEAN": "boolean", "DATE": "date"}
-    return simple.get(sql_type, "other"), ""
+        return "TIMESTAMP"
+    return sql_type if sql_type in ("BOOLEAN", "DATE") else "other"
 
 
 def _declared(table: Table, name: str, shown_as: str | None) -> Scalar:
-    bare = column(name, table.columns[name], ROW, shown_as)
+    bare = column(name, table.columns[name], ROW, shown_as, table.longest_text)
     low, high = table.bounds.get(name, (None, None)) if bare.kind == "number" else (None, None)
     return replace(
         bare,

@@ -1,0 +1,170 @@
+"""Made-up public rows on which a statement is tried before anybody pays: the extremes of every type, combined."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from itertools import combinations, product
+from math import prod
+from typing import Any
+
+from sqlglot import exp
+
+from discretion.engines import Rows
+from discretion.sql.type import REACH, digits
+from discretion.statistics import Request
+
+MOST_ROWS = 1_000
+_FLOATS = ("DOUBLE", "FLOAT", "REAL")
+_DOUBLES = (
+    "'nan'",
+    "0",
+    "'-0.0'",
+    "'inf'",
+    "'-inf'",
+    "5e-324",
+    "1.7976931348623157e308",
+    "-1.7976931348623157e308",
+    "1",
+    "-1",
+    "0.5",
+)
+_TEXTS = (
+    "''",
+    "'0'",
+    "'-1'",
+    "repeat('9', 400)",
+    "repeat('x', 10001)",
+    "repeat('ß', 3000)",
+    "'1e400'",
+    "'nan'",
+    "'2024-02-30'",
+    "'9999-12-31'",
+    "'infinity'",
+    "'true'",
+)
+_DATES = (
+    "'5877642-06-25 (BC)'",
+    "'5881580-07-10'",
+    "'infinity'",
+    "'-infinity'",
+    "'0001-01-01'",
+    "'9999-12-31'",
+    "'2024-02-29'",
+)
+_TIMES = (
+    "'290309-12-22 (BC) 00:00:00'",
+    "'294247-01-10 04:00:54.775806'",
+    "'infinity'",
+    "'-infinity'",
+    "'0001-01-01'",
+    "'9999-12-31 23:59:59.999999'",
+    "'2024-02-29 12:00:00'",
+)
+_DECIMAL = re.compile(r"DECIMAL\(.*\)")
+
+
+def shape(request: Request, register: Mapping[str, str]) -> tuple[Any, ...]:
+    """What decides about a statement: two requests with equal shapes differ in coins, balances and rows alone."""
+    rows: Rows = request.source
+    cohorts = rows.cohorts
+    measures = tuple((one.aggregate, one.histogram, one.inclusion is None) for one in request.measures)
+    asked = tuple(one.text for one in rows.query.asked)
+    changes = cohorts.changes is None
+    return rows.query.text, rows.query.table.to_json(), asked, measures, str([*cohorts.levels]), changes, str(register)
+
+
+def made_up(name: str, columns: Mapping[str, str], statement: exp.Expr, levels: Iterable[Any]) -> Iterator[str]:
+    """The commands that make a table of this name and these columns, with rows that no data can be worse than."""
+    used = {node.name for node in statement.find_all(exp.Column)} & {*columns}
+    declared = ", ".join(f"{_named(column)} {kind}" for column, kind in columns.items())
+    yield f"CREATE TEMP TABLE {name} ({declared})"
+    written = _written(statement, levels)
+    choices = [_extremes(columns[column].upper(), written) for column in columns if column in used]
+    if not choices:
+        return
+    names = ", ".join(_named(column) for column in columns if column in used)
+    values = ", ".join(f"([{', '.join(found)}])[n[{place + 1}]]" for place, found in enumerate(choices))
+    rows = ", ".join(map(str, _combined([len(found) for found in choices])))
+    yield f"INSERT INTO {name} ({names}) SELECT {values} FROM (SELECT UNNEST([{rows}]) AS n)"
+
+
+def _combined(sizes: Sequence[int]) -> list[list[int]]:
+    """The numbers (from 1) of values to combine: all combinations, if these are few; else every pair of two columns."""
+    if prod(sizes) <= MOST_ROWS:
+        return [list(row) for row in product(*(range(1, size + 1) for size in sizes))]
+    rows = []
+    for one, other in combinations(range(len(sizes)), 2):
+        for number, pair in enumerate(product(range(sizes[one]), range(sizes[other]))):
+            spread = [number * (place + 2) + place for place in range(len(sizes))]
+            spread[one], spread[other] = pair
+            rows.append([1 + chosen % size for chosen, size in zip(spread, sizes, strict=True)])
+    return rows[:: 1 + len(rows) // MOST_ROWS]
+
+
+def _extremes(sql_type: str, written: Mapping[str, list[str]]) -> list[str]:
+    """Values of a type as SQL: its ends, what is special in between, what the query names, and NULL."""
+    if sql_type in REACH:
+        low, high = (0, REACH[sql_type] - 1) if sql_type.startswith("U") else (-REACH[sql_type], REACH[sql_type] - 1)
+        found = [str(low), str(high), "0", "1", *([] if low == 0 else ["-1"]), *_within(written["number"], low, high)]
+    elif _DECIMAL.fullmatch(sql_type):
+        before, after = digits(sql_type, 0)
+        most = f"{'9' * before or '0'}.{'9' * after or '0'}"
+        found = [most, f"-{most}", "0", f"0.{'0' * (after - 1)}1" if after else "1"]
+        found += _within(written["number"], -(10 ** max(before - 1, 0)), 10 ** max(before - 1, 0))
+    elif sql_type in _FLOATS:
+        found = [*_DOUBLES, *written["number"]]
+        found = [value for value in found if sql_type == "DOUBLE" or "308" not in value]
+    elif sql_type == "VARCHAR":
+        found = [*_TEXTS, *written["text"]]
+    elif sql_type == "DATE":
+        found = [*_DATES, *written["moment"]]
+    elif sql_type.startswith("TIMESTAMP"):
+        plain = sql_type == "TIMESTAMP"
+        found = [*(_TIMES if plain else _TIMES[4:]), *written["moment"]]
+        found = [value for value in found if plain or sql_type != "TIMESTAMP_NS" or "1677" < value[1:5] < "2262"]
+    elif sql_type == "BOOLEAN":
+        found = ["true", "false"]
+    else:
+        found = []
+    values = [f"CAST({value} AS {sql_type})" for value in dict.fromkeys(found)]
+    return [*values, "NULL"]
+
+
+def _written(statement: exp.Expr, levels: Iterable[Any]) -> dict[str, list[str]]:
+    """The constants of a statement and their neighbours, a few of each kind, and the preferences on offer."""
+    found: dict[str, dict[str, None]] = {"number": {}, "text": {}, "moment": {}}
+    for level in list(levels)[:2]:
+        found["text" if isinstance(level, str) else "number"] |= {_literal(level): None} if level is not None else {}
+    for node in statement.find_all(exp.Literal):
+        if node.is_string:
+            found["text"][node.sql("duckdb")] = None
+            found["moment"] |= dict.fromkeys(_around(node.this))
+        else:
+            value = float(node.this)
+            near = (value, -value, value - 1, value + 1)
+            found["number"] |= dict.fromkeys(_literal(one) for one in near if abs(one) < 1e36)
+    return {kind: list(values)[:12] for kind, values in found.items()}
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, str):
+        return exp.Literal.string(value).sql("duckdb")
+    return f"{value:.0f}" if value == int(value) else repr(value)
+
+
+def _around(text: str) -> list[str]:
+    """A date in the statement, the day before and the day after."""
+    try:
+        moment = datetime.fromisoformat(text)
+        days = [moment + timedelta(days=days) for days in (-1, 0, 1)]
+    except (ValueError, OverflowError):
+        return []
+    return [f"'{day.date() if len(text) == 10 else day}'" for day in days if isinstance(day, date)]
+
+
+def _within(numbers: Iterable[str], low: int, high: int) -> list[str]:
+    return [number for number in numbers if low <= float(number) <= high]
+
+
+def _named(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,148 @@
+"""SQL types of row expressions: which there are, where two of them meet, and how a constant is written in each.
+
+The database never has to choose a type: every operation gets operands of types that this file chose, so no cast is
+added that could fail.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from typing import Any, Literal
+
+from sqlglot import exp
+
+Kind = Literal["number", "text", "boolean", "date", "timestamp", "null", "other"]
+
+BIGINT, HUGEINT, DOUBLE = "BIGINT", "HUGEINT", "DOUBLE"  # BIGINT stands for all whole numbers of up to 64 bits
+KINDS: dict[str, Kind] = {
+    BIGINT: "number",
+    HUGEINT: "number",
+    DOUBLE: "number",
+    "VARCHAR": "text",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+    "NULL": "null",
+}
+REACH = {  # the largest absolute value of each type of whole numbers
+    "TINYINT": 2**7,
+    "SMALLINT": 2**15,
+    "INTEGER": 2**31,
+    "BIGINT": 2**63,
+    "HUGEINT": 2**127,
+    "UTINYINT": 2**8,
+    "USMALLINT": 2**16,
+    "UINTEGER": 2**32,
+    "UBIGINT": 2**64,
+    "UHUGEINT": 2**128,
+}
+MOST_DIGITS = 38  # of a DECIMAL
+FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)  # other dates count as missing
+_DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?", re.ASCII)
+
+
+def kind_of(sql_type: str) -> Kind:
+    """Return the kind of values a type has."""
+    return "number" if sql_type.startswith("DECIMAL") else KINDS[sql_type]
+
+
+def decimal(whole_digits: int, scale: int) -> str:
+    """Return the DECIMAL with so many digits before and after the point; DOUBLE if there is none."""
+    width = max(whole_digits + scale, 1)
+    return f"DECIMAL({width},{scale})" if width <= MOST_DIGITS else DOUBLE
+
+
+def digits(sql_type: str, reach: int) -> tuple[int, int]:
+    """Return how many digits an exact number has before and after the point."""
+    found = _DECIMAL.fullmatch(sql_type)
+    if found is None:
+        return len(str(reach)), 0
+    width, scale = int(found[1]), int(found[2])
+    return width - scale, scale
+
+
+def whole(reach: int) -> str:
+    """Return the type that holds whole numbers up to `reach`."""
+    return BIGINT if reach <= 2**63 - 1 else HUGEINT if reach <= 2**127 - 1 else DOUBLE
+
+
+def common(parts: Iterable[tuple[str, int]]) -> str:
+    """Return the type in which numbers of these types and reaches can meet without loss, else DOUBLE."""
+    parts = list(parts)
+    types = {sql_type for sql_type, _ in parts}
+    if len(types) == 1:
+        return types.pop()
+    if DOUBLE in types:
+        return DOUBLE
+    if types == {BIGINT, HUGEINT}:
+        return HUGEINT
+    before, after = zip(*(digits(*part) for part in parts), strict=True)
+    return decimal(max(before), max(after))
+
+
+def constant(value: Any, sql_type: str) -> exp.Expr:
+    """Return a constant in the one form that reaches the database."""
+    if value is None:
+        return exp.Null() if sql_type == "NULL" else _typed("NULL", sql_type)
+    if sql_type == "BOOLEAN":
+        return exp.Boolean(this=bool(value))
+    if sql_type == "VARCHAR":
+        return exp.Literal.string(str(value))
+    if sql_type in ("DATE", "TIMESTAMP"):
+        text = value.isoformat() if sql_type == "DATE" else value.isoformat(sep=" ")
+        return exp.cast(exp.Literal.string(text), sql_type)
+    if sql_type == DOUBLE:
+        return _signed(f"{abs(float(value))!r}" if "e" in repr(float(value)) else f"{abs(float(value))!r}e0", value < 0)
+    text = str(_scaled(Fraction(value), digits(sql_type, 1)[1]))
+    if sql_type == BIGINT and abs(int(value)) < 2**31:
+        return _signed(text.lstrip("-"), value < 0)
+    return _typed(f"'{text}'", sql_type)
+
+
+def _scaled(value: Fraction, scale: int) -> str:
+    """Return an exact number with `scale` decimals."""
+    unscaled = round(value * 10**scale)
+    sign, text = "-" if unscaled < 0 else "", str(abs(unscaled)).rjust(scale + 1, "0")
+    return sign + (f"{text[:-scale]}.{text[-scale:]}" if scale else text)
+
+
+def _signed(text: str, negative: bool) -> exp.Expr:
+    number = exp.Literal.number(text)
+    return exp.paren(exp.Neg(this=number)) if negative else number
+
+
+def _typed(text: str, sql_type: str) -> exp.Expr:
+    inner = exp.Null() if text == "NULL" else exp.Literal.string(text.strip("'"))
+    return exp.Cast(this=inner, to=exp.DataType.build(sql_type, dialect="duckdb"))
+
+
+def moment(text: str) -> date | datetime | None:
+    """Return the date or the time a text spells in ISO form; None for anything else."""
+    try:
+        if _DATE.fullmatch(text):
+            return date.fromisoformat(text)
+        return datetime.fromisoformat(text.replace("T", " ")) if _TIMESTAMP.fullmatch(text) else None
+    except ValueError:
+        return None
+
+
+def shifted(start: date, amount: int, unit: str) -> datetime | None:
+    """Return a date or time moved by an interval, as SQL moves it; None beyond the years 1 to 9999."""
+    moved = start if isinstance(start, datetime) else datetime(start.year, start.month, start.day)
+    months = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
+    try:
+        if unit not in months:
+            return moved + timedelta(**{f"{unit.lower()}s": amount})
+        place = moved.year * 12 + moved.month - 1 + amount * months[unit]
+        first = moved.replace(year=place // 12, month=place % 12 + 1, day=1)
+        for day in range(moved.day, 27, -1):
+            try:
+                return first.replace(day=day)
+            except ValueError:  # the month is shorter
+                continue
+        return first.replace(day=moved.day)
+    except (OverflowError, ValueError):
+        return None
