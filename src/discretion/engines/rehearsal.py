@@ -109,7 +109,7 @@ def _extremes(sql_type: str, written: Mapping[str, list[str]]) -> list[str]:
     elif _DECIMAL.fullmatch(sql_type):
         before, after = digits(sql_type, 0)
         most = f"{'9' * before or '0'}.{'9' * after or '0'}"
-        found = [most, f"-{most}", "0", f"0.{'0' * (after - 1)}1" if after else "1"]
+        found = [f"'{most}'", f"'-{most}'", "0", f"'0.{'0' * (after - 1)}1'" if after else "1"]  # as numbers: doubles
         found += _within(written["number"], -(10 ** max(before - 1, 0)), 10 ** max(before - 1, 0))
     elif sql_type in _FLOATS:
         found = [*_DOUBLES, *written["number"]]
