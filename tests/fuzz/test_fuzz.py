@@ -1,0 +1,72 @@
+"""Neighbours for every query of the grammar, on every kind of source: no row decides how a question ends.
+
+The run in the normal suite takes about two minutes of one core, the one of the nightly suite about an hour of two.
+A violation prints the query, the kind of source and the state; `Fuzz.run([seed])` repeats it.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from time import process_time
+
+import pytest
+from sqlglot import exp, parse_one
+
+from discretion.sql.function import FUNCTIONS
+from fuzz.grammar import query
+from fuzz.neighbours import Fuzz, Statements, World, distinct
+from fuzz.sources import WRITERS
+
+SECONDS = 120 / len(WRITERS)  # of one core, for each kind of source
+NIGHTLY = 20_000  # accepted queries, over all kinds
+BATCH = 60
+LARGE_BATCH = 400
+# Written as something else, or not over rows: sqlglot reads MONTH(day) as exp.Month, which becomes EXTRACT.
+SYNONYMS = {exp.TryCast, exp.DateTrunc}
+
+
+@pytest.fixture(autouse=True)
+def _same_coins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The same coins in every world, so that what a person adds can be compared; statements are built once."""
+    monkeypatch.setattr("discretion.engines.duckdb.coin_key", lambda: "0" * 64)
+    monkeypatch.setattr("discretion.engines.duckdb.statement", Statements())
+    return
+
+
+def told(fuzz: Fuzz) -> str:
+    found = "\n".join(map(str, distinct(fuzz.violations)))
+    return f"{fuzz.world.kind}: {fuzz.accepted} accepted, {fuzz.refused} refused\n{found}"
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_no_row_decides_how_a_question_ends(kind: str, tmp_path: Path) -> None:
+    fuzz, start, first = Fuzz(World(kind, tmp_path)), process_time(), 0
+    while process_time() - start < SECONDS:
+        fuzz.run(range(first, first + BATCH))
+        first += BATCH
+    assert fuzz.accepted > 0
+    assert [] == fuzz.violations, told(fuzz)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("kind", WRITERS)
+def test_no_row_decides_how_thousands_of_questions_end(kind: str, part: int, tmp_path: Path) -> None:
+    wanted = NIGHTLY // (4 * len(WRITERS)) + 1
+    fuzz, first = Fuzz(World(kind, tmp_path)), (1 + part) * 1_000_000
+    while fuzz.accepted < wanted:
+        fuzz.run(range(first, first + LARGE_BATCH))
+        first += LARGE_BATCH
+    print(told(fuzz))
+    assert [] == fuzz.violations, told(fuzz)
+
+
+def test_the_grammar_uses_everything_that_may_be_computed() -> None:
+    used: set[type] = set()
+    for seed in range(700):
+        used |= {type(node) for node in parse_one(query(seed), dialect="duckdb").walk()}
+    assert set() == set(FUNCTIONS) - used - SYNONYMS
+
+
+def test_a_seed_gives_the_same_query_every_time() -> None:
+    assert [query(seed) for seed in range(50)] == [query(seed) for seed in range(50)]
+    assert len({query(seed) for seed in range(500)}) > 480
