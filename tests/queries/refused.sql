@@ -347,7 +347,7 @@ SELECT COUNT(*) FROM patients WHERE age BETWEEN SYMMETRIC 3 AND 1
 -- > SYMMETRIC in (age BETWEEN 3 AND 1 OR age BETWEEN 1 AND 3) is not allowed. Leave it out.
 
 SELECT COUNT(*) FROM patients WHERE age > 1e400
--- > The number 1e400 is too large. Write one below 10^36.
+-- > The number 1e400 is too large or too small. Write one below 10^36, with an exponent from -99 on.
 
 SELECT COUNT(*) FROM patients AT (VERSION => 1)
 -- > WHEN in patients AT (VERSION => 1) is not allowed. Leave it out.

@@ -20,7 +20,7 @@ from discretion.engines.column import Column
 from discretion.engines.companion import FILE, NUMBERED, PART, ROW_NUMBER, Companion, Owners
 from discretion.engines.identity import marks
 from discretion.engines.person import among_texts, person_text, preference
-from discretion.engines.rehearsal import made_up, shape
+from discretion.engines.rehearsal import commands, shape
 from discretion.engines.source import (
     MEMORY,
     guessed_csv,
@@ -165,12 +165,9 @@ class DuckDB:
         usual = _types(rows, apart)
         known = (usual, replace(usual, owned=True, bounded=True, unique=True))
         stated = [statement(rows, request.measures, facts, "") for facts in known]
-        columns = {"protected": rows.query.table.columns, "register": apart}
-        columns |= {joined.name: joined.lookup.columns for joined in rows.query.lookups}
         with self._connected({}, {name: table for one in stated for name, table in one.tables.items()}) as connection:
-            for name in stated[0].sources:
-                for command in made_up(name, columns[name], stated[0].select, rows.cohorts.levels):
-                    connection.execute(command)
+            for command in commands(rows, apart, stated[0]):
+                connection.execute(command)
             try:
                 for one in stated:
                     self._run(connection, one.select.sql("duckdb"))

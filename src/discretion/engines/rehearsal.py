@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from itertools import combinations, product
 from math import prod
@@ -10,6 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from discretion.engines import Rows
+from discretion.engines.sql import Statement
 from discretion.sql.type import REACH, digits
 from discretion.statistics import Request
 
@@ -69,8 +71,17 @@ def shape(request: Request, register: Mapping[str, str]) -> tuple[Any, ...]:
     cohorts = rows.cohorts
     measures = tuple((one.aggregate, one.histogram, one.inclusion is None) for one in request.measures)
     asked = tuple(one.text for one in rows.query.asked)
-    changes = cohorts.changes is None
-    return rows.query.text, rows.query.table.to_json(), asked, measures, str([*cohorts.levels]), changes, str(register)
+    declared = replace(rows.query.table, source="").to_json()
+    outside = (str([*cohorts.levels]), cohorts.changes is None, str(register))
+    return rows.query.text, declared, asked, measures, outside
+
+
+def commands(rows: Rows, register: Mapping[str, str], stated: Statement) -> Iterator[str]:
+    """What makes every source of a statement, filled with made-up rows."""
+    columns = {"protected": rows.query.table.columns, "register": register}
+    columns |= {joined.name: joined.lookup.columns for joined in rows.query.lookups}
+    for name in stated.sources:
+        yield from made_up(name, columns[name], stated.select, rows.cohorts.levels)
 
 
 def made_up(name: str, columns: Mapping[str, str], statement: exp.Expr, levels: Iterable[Any]) -> Iterator[str]:

@@ -11,11 +11,12 @@ from discretion.errors import QueryRefused
 from discretion.sql import operation
 from discretion.sql import type as types
 from discretion.sql.function import FUNCTIONS, applied
+from discretion.sql.moment import UNITS, shifted
 from discretion.sql.scalar import Scalar, Scope, literal, only, shown
 from discretion.sql.type import DOUBLE
 
 _NAMED_PARTS: dict[type[exp.Expr], str] = {
-    **{getattr(exp, name.capitalize()): name for name in operation.UNITS},
+    **{getattr(exp, name.capitalize()): name for name in UNITS},
     exp.WeekOfYear: "WEEK",
     exp.DayOfYear: "DOY",
     exp.DayOfWeek: "DOW",
@@ -58,7 +59,7 @@ def scalar(node: exp.Expr | None, scope: Scope) -> Scalar:
     if isinstance(node, (exp.Case, exp.If)):
         return _case(node, scope)
     if isinstance(node, (exp.Add, exp.Sub)) and isinstance(node.expression, exp.Interval):
-        return operation.shifted(node, {"this": scalar(node.this, scope)})
+        return shifted(node, {"this": scalar(node.this, scope)})
     if node is None:
         raise QueryRefused("An operation in this query lacks an operand.")
     node = _extract(node)
@@ -105,7 +106,9 @@ def _constant(node: exp.Expr) -> Scalar:
         return literal(text, "VARCHAR", node)
     mantissa, _, exponent = text.lower().partition("e")
     if len(text) > 40 or len(exponent) > 3 or not 0 <= Fraction(text) < 10**36:
-        raise QueryRefused(f"The number {text[:40]} is too large. Write one below 10^36.")
+        raise QueryRefused(
+            f"The number {text[:40]} is too large or too small. Write one below 10^36, with an exponent from -99 on."
+        )
     value = Fraction(text)
     if exponent or len(mantissa.replace(".", "")) > types.MOST_DIGITS:
         return literal(float(value), DOUBLE, node)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from sqlglot import exp
 
 from discretion.errors import QueryRefused
-from discretion.sql import operation, value
+from discretion.sql import moment, operation, value
 from discretion.sql.operation import Operands
 from discretion.sql.scalar import Scalar, literal, shown
 
@@ -126,10 +126,10 @@ FUNCTIONS: Mapping[type[exp.Expr], Function] = MappingProxyType(
         exp.Substring: _text(value.middle, fixed=("start", "length")),
         exp.Left: _text(lambda text, length: text[:length], fixed=("expression",)),
         exp.Right: _text(value.right, fixed=("expression",)),
-        exp.Extract: Function(rule=operation.date_part, operands=("expression",), fixed=("this",)),
-        exp.TimestampTrunc: Function(rule=operation.date_arithmetic, fixed=("unit",)),
-        exp.DateTrunc: Function(rule=operation.date_arithmetic, fixed=("unit",)),
-        exp.DateDiff: Function(rule=operation.date_arithmetic, operands=_TWO, fixed=("unit",)),
+        exp.Extract: Function(rule=moment.date_part, operands=("expression",), fixed=("this",)),
+        exp.TimestampTrunc: Function(rule=moment.date_arithmetic, fixed=("unit",)),
+        exp.DateTrunc: Function(rule=moment.date_arithmetic, fixed=("unit",)),
+        exp.DateDiff: Function(rule=moment.date_arithmetic, operands=_TWO, fixed=("unit",)),
         exp.Cast: Function(rule=operation.cast, fixed=("to",)),
         exp.TryCast: Function(rule=operation.cast, fixed=("to",)),
         exp.Coalesce: _chosen(value.first_known, "this", "expressions"),

@@ -21,20 +21,6 @@ from discretion.sql.type import BIGINT, DOUBLE, HUGEINT
 
 Operands = Mapping[str, Scalar | list[Scalar]]
 
-UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
-PARTS: dict[str, tuple[int, int] | None] = {  # what EXTRACT gives, where that is few
-    **dict.fromkeys(UNITS),
-    "QUARTER": (1, 4),
-    "MONTH": (1, 12),
-    "WEEK": (1, 53),
-    "DAY": (1, 31),
-    "DOY": (1, 366),
-    "DOW": (0, 6),
-    "ISODOW": (1, 7),
-    "HOUR": (0, 23),
-    "MINUTE": (0, 59),
-    "SECOND": (0, 59),
-}
 LONGEST_CAST = 50  # characters of any number, truth value or time
 _CASTS = {
     exp.DType.TINYINT: "TINYINT",
@@ -48,12 +34,12 @@ _CASTS = {
     exp.DType.BOOLEAN: "BOOLEAN",
     exp.DType.DATE: "DATE",
 }
-_TIMES = ("date", "timestamp")
+TIMES = ("date", "timestamp")
 _CASTABLE: dict[str, tuple[str, ...]] = {
     "number": ("number", "text", "boolean"),
     "boolean": ("number", "text", "boolean"),
-    "text": ("number", "text", "boolean", *_TIMES),
-    **dict.fromkeys(_TIMES, ("text", *_TIMES)),
+    "text": ("number", "text", "boolean", *TIMES),
+    **dict.fromkeys(TIMES, ("text", *TIMES)),
 }
 
 
@@ -62,7 +48,7 @@ def comparison(node: exp.Expr, operands: Operands) -> Scalar:
     if any(part.kind == "null" for part in flat(operands)):
         raise QueryRefused(f"{shown(node)} compares with NULL, which is never true. Write IS NULL or IS NOT NULL.")
     parts = alike(node, flat(operands))
-    answer = _condition(node, _regrouped(operands, parts))
+    answer = _condition(node, regrouped(operands, parts))
     return replace(answer, required=True) if isinstance(node, (exp.NullSafeEQ, exp.NullSafeNEQ)) else answer
 
 
@@ -92,14 +78,14 @@ def logic(node: exp.Expr, operands: Operands) -> Scalar:
             raise QueryRefused(
                 f"{type(node).__name__.upper()} needs conditions, got {shown(part.plain)}: a {part.kind}."
             )
-    return _condition(node, _regrouped(operands, [part.to("BOOLEAN") for part in flat(operands)]))
+    return _condition(node, regrouped(operands, [part.to("BOOLEAN") for part in flat(operands)]))
 
 
 def arithmetic(node: exp.Expr, operands: Operands) -> Scalar:
     """+ − * / // % and powers."""
     left, right = flat(operands)
     if isinstance(node, exp.Sub) and left.kind == right.kind == "date":
-        days = _regrouped(operands, [left.tame, right.tame])
+        days = regrouped(operands, [left.tame, right.tame])
         return built(node, days, sql_type=BIGINT, reach=2**23, whole=True)
     if {left.kind, right.kind} != {"number"}:
         mixed(node, {left.kind, right.kind, "number"})
@@ -117,7 +103,7 @@ def arithmetic(node: exp.Expr, operands: Operands) -> Scalar:
         divisor = exp.Nullif(this=parts[1].total.copy(), expression=types.constant(0, shared))
         parts[1] = replace(parts[1], total=divisor, size=2 * parts[1].size + 1, made=2 * parts[1].made)
     bounded = low is not None and high is not None
-    made = built(node, _regrouped(operands, parts), sql_type=result, reach=reach, wild=result == DOUBLE, **known)
+    made = built(node, regrouped(operands, parts), sql_type=result, reach=reach, wild=result == DOUBLE, **known)
     exact = result != DOUBLE and not divides
     return replace(made, required=made.required and (exact or bounded), total=made.total if not exact else _bare(made))
 
@@ -139,22 +125,6 @@ def _meeting(node: exp.Expr, left: Scalar, right: Scalar) -> tuple[str, str, int
         return ("", result, 0) if result != DOUBLE else (DOUBLE, DOUBLE, 0)
     result = types.decimal(max(a, c) + 1, max(b, d))
     return (types.decimal(max(a, c), max(b, d)), result, 0) if result != DOUBLE else (DOUBLE, DOUBLE, 0)
-
-
-def shifted(node: exp.Expr, operands: Operands) -> Scalar:
-    """A date plus or minus a fixed interval."""
-    (moment,) = flat(operands)
-    amount, unit = node.expression.this, node.expression.args.get("unit")
-    fixed = isinstance(amount, exp.Literal) and str(amount.this).isdigit() and len(str(amount.this)) <= 6
-    if moment.kind not in _TIMES or not fixed or unit is None or unit.name.upper() not in UNITS:
-        raise QueryRefused(f"{shown(node)} must add a fixed interval to a date, such as day + INTERVAL 30 DAY.")
-    span = exp.Interval(this=exp.Literal.string(str(int(amount.this))), unit=exp.var(unit.name.upper()))
-    made = built(node, {"this": moment.tame}, sql_type="TIMESTAMP", wild=True, expression=span)
-    if moment.literal:
-        steps = int(amount.this) * (-1 if isinstance(node, exp.Sub) else 1)
-        value = None if moment.value is None else types.shifted(moment.value, steps, unit.name.upper())
-        return literal(value, "TIMESTAMP", made.plain)
-    return replace(made, required=False)
 
 
 def real(node: exp.Expr, operands: Operands) -> Scalar:
@@ -188,7 +158,7 @@ def _rounded(node: exp.Expr, part: Scalar, places: int, known: dict[str, Any]) -
     if found != DOUBLE and after <= places:  # there is nothing to round
         return replace(made, total=part.total, type=part.type, reach=part.reach, narrow=part.narrow, whole=whole)
     if found != DOUBLE:
-        return replace(made, total=_try_cast(made.total, found), whole=whole)
+        return replace(made, total=try_cast(made.total, found), whole=whole)
     return replace(made, whole=whole, wild=True)
 
 
@@ -222,36 +192,13 @@ def texts(node: exp.Expr, operands: Operands) -> Scalar:
     return replace(made, made=made.made + longest)
 
 
-def date_part(node: exp.Expr, operands: Operands) -> Scalar:
-    """EXTRACT(MONTH FROM day)."""
-    (moment,), written = flat(operands), str(node.this.name).upper()
-    name = {"DAYOFWEEK": "DOW", "DAYOFYEAR": "DOY", "DAYOFWEEKISO": "ISODOW"}.get(written, written)
-    if name not in PARTS or moment.kind not in _TIMES:
-        raise QueryRefused(f"{shown(node)} must take one of {', '.join(PARTS)} from a date or a timestamp.")
-    few, tame = PARTS[name], {"expression": moment.tame}
-    low, high = (None, None) if few is None else map(Fraction, few)
-    return built(node, tame, sql_type=BIGINT, reach=10_000, whole=True, this=exp.var(name), low=low, high=high)
-
-
-def date_arithmetic(node: exp.Expr, operands: Operands) -> Scalar:
-    """DATE_TRUNC('month', day) and DATE_DIFF('day', first, last)."""
-    unit, parts = node.args.get("unit"), flat(operands)
-    if unit is None or unit.name.upper() not in UNITS or any(part.kind not in _TIMES for part in parts):
-        raise QueryRefused(f"{shown(node)} needs dates and one of {', '.join(UNITS)}.")
-    operands = _regrouped(operands, alike(node, parts))
-    if isinstance(node, exp.DateDiff):
-        return built(node, operands, sql_type=BIGINT, reach=2**40, whole=True, unit=unit)
-    result = built(node, operands, sql_type="TIMESTAMP", unit=unit)
-    return replace(result, total=_try_cast(result.total, "TIMESTAMP"), wild=True, required=False)
-
-
 def cast(node: exp.Expr, operands: Operands) -> Scalar:
     """CAST and TRY_CAST, which are the same here: what cannot be cast is NULL."""
     (value,), target = flat(operands), node.args["to"]
     own = _decimal(target) if target.this == exp.DType.DECIMAL else _CASTS.get(target.this, "other")
     found = DOUBLE if own == "FLOAT" else BIGINT if own in types.REACH else own
     kind = "other" if own == "other" else types.kind_of(found)
-    if kind in _TIMES and value.kind == "text" and value.literal:
+    if kind in TIMES and value.kind == "text" and value.literal:
         return _moment(value, found)
     if kind not in _CASTABLE.get(value.kind, ()):
         raise QueryRefused(f"{shown(node)} is not possible. Cast between numbers, texts, booleans, dates, timestamps.")
@@ -260,8 +207,8 @@ def cast(node: exp.Expr, operands: Operands) -> Scalar:
         low, high = None if low is None else Fraction(floor(low)), None if high is None else Fraction(ceil(high))
     tame = value.tame
     result = built(node, {"this": tame}, sql_type=found, to=exp.DataType.build(own, dialect="duckdb"))
-    total = _try_cast(tame.total, own)
-    known: dict[str, Any] = {"total": _try_cast(total, DOUBLE) if own == "FLOAT" else total}
+    total = try_cast(tame.total, own)
+    known: dict[str, Any] = {"total": try_cast(total, DOUBLE) if own == "FLOAT" else total}
     if kind == "number":
         whole = own in types.REACH
         known |= {"low": low, "high": high, "reach": types.REACH.get(own, 0), "whole": whole, "narrow": whole}
@@ -275,7 +222,7 @@ def cast(node: exp.Expr, operands: Operands) -> Scalar:
 
 def _always_fits(value: Scalar, own: str, kind: str) -> bool:
     """Whether a cast has an answer for every value within declared bounds."""
-    if kind in ("text", "boolean") or value.kind in ("boolean", *_TIMES):
+    if kind in ("text", "boolean") or value.kind in ("boolean", *TIMES):
         return value.kind != "text" or kind == "text"
     if value.kind == "text" or value.low is None or value.high is None:
         return False
@@ -309,7 +256,7 @@ def choice(node: exp.Expr, operands: Operands) -> Scalar:
     kept: dict[str, Any] = {"ignore_nulls": True} if clamps else {}
     kept |= {"reach": known.reach, "narrow": known.narrow, "whole": known.whole, "low": low, "high": high}
     values = None if clamps else known.values
-    result = built(node, _regrouped(operands, parts), sql_type=known.type, longest=known.longest, values=values, **kept)
+    result = built(node, regrouped(operands, parts), sql_type=known.type, longest=known.longest, values=values, **kept)
     return replace(result, required=given and not isinstance(node, exp.Nullif))
 
 
@@ -334,10 +281,10 @@ def merged(results: Sequence[Scalar]) -> Scalar:
 
 def alike(node: exp.Expr, parts: Sequence[Scalar]) -> list[Scalar]:
     """Operands of one type, without NaN: a text constant is read as a date among dates; other mixtures are refused."""
-    if any(part.kind in _TIMES for part in parts):
+    if any(part.kind in TIMES for part in parts):
         parts = [_moment(part) if part.kind == "text" and part.literal else part for part in parts]
     kinds = {part.kind for part in parts} - {"null"}
-    if kinds != set(_TIMES) and (len(kinds) > 1 or "other" in kinds):
+    if kinds != set(TIMES) and (len(kinds) > 1 or "other" in kinds):
         mixed(node, kinds)
     typed = [part for part in parts if part.kind != "null"]
     if not typed:
@@ -345,7 +292,7 @@ def alike(node: exp.Expr, parts: Sequence[Scalar]) -> list[Scalar]:
     if "number" in kinds:
         shared = types.common((part.type, part.reach) for part in typed)
     else:
-        shared = "TIMESTAMP" if kinds == set(_TIMES) else typed[0].type
+        shared = "TIMESTAMP" if kinds == set(TIMES) else typed[0].type
     return [part.tame.to(shared) for part in parts]
 
 
@@ -413,11 +360,11 @@ def tried(expression: exp.Expr) -> exp.Expr:
     return exp.Try(this=expression)
 
 
-def _try_cast(expression: exp.Expr, sql_type: str) -> exp.Expr:
+def try_cast(expression: exp.Expr, sql_type: str) -> exp.Expr:
     return exp.TryCast(this=expression.copy(), to=exp.DataType.build(sql_type, dialect="duckdb"))
 
 
-def _regrouped(operands: Operands, parts: Sequence[Scalar]) -> Operands:
+def regrouped(operands: Operands, parts: Sequence[Scalar]) -> Operands:
     """The operands' names over other scalars."""
     supply = iter(parts)
     return {n: [next(supply) for _ in part] if isinstance(part, list) else next(supply) for n, part in operands.items()}
