@@ -90,7 +90,8 @@ class Query:
             return f"SELECT COUNT({' || '.join(['t'] * terms)}) AS c FROM t"
         if kind == 4:
             joined = " || ".join(["t"] * 90)
-            return f"SELECT {', '.join(f'COUNT(NULLIF({joined}, {n!s:s}::VARCHAR)) AS c{n}' for n in range(12))} FROM t"
+            counts = [f"COUNT(NULLIF({joined}, 'not {number}')) AS c{number}" for number in range(12)]
+            return f"SELECT {', '.join(counts)} FROM t"
         return f"SELECT SUM(LEAST(d{' * 1e35' * self.one((1, 9, 12))}, 9)) AS c FROM t"
 
     # Aggregates and what is computed from them ----------------------------------------------------------------------

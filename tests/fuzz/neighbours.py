@@ -203,9 +203,10 @@ class Fuzz:
     refused: int = 0
     violations: list[Violation] = field(default_factory=list)
 
-    def run(self, seeds: Sequence[int]) -> None:
-        """Ask the queries of these seeds, source by source, so that an opened source is used for all of them."""
-        asked = [one for seed in seeds if (one := self.ask(seed)) is not None]
+    def run(self, seeds: Sequence[int | str]) -> None:
+        """Ask the queries of these seeds, or these queries, source by source: an opened source serves all of them."""
+        texts = [("", one) if isinstance(one, int) else (one, place) for place, one in enumerate(seeds)]
+        asked = [one for sql, seed in texts if (one := self.ask(int(seed), sql)) is not None]
         asked = [one for one in asked if self.calm(one)]
         for one in asked:
             self.everybody(one)
