@@ -93,7 +93,7 @@ EXTREMES: Mapping[str, Sequence[Any]] = {
     "ms": (None, LONG, -LONG, LONG - 1, 9_223_372_036_854_775, -9_223_372_036_854_775, 10**16, 0),
     "ns": (None, LONG, -LONG, LONG - 1, -LONG + 1, -LONG - 1, 0, -1),
     "sec": (None, LONG, -LONG, 9_223_372_036_854, -9_223_372_036_855, 10**14, 0),
-    "z": (None, LONG, -LONG, 9_223_372_036_854_775, 10**16, 0),
+    "z": (None, 0, 253_402_300_799_999, -62_135_596_800_000),  # further ones cannot be read from memory: see admission
 }
 State = Sequence[Row]  # all rows of one person
 

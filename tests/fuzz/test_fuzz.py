@@ -18,7 +18,7 @@ from fuzz.sources import WRITERS
 
 SECONDS = 120 / len(WRITERS)  # of one core, for each kind of source
 NIGHTLY = 20_000  # accepted queries, over all kinds
-BATCH = 60
+BATCH = 30
 LARGE_BATCH = 400
 # Written as something else, or not over rows: sqlglot reads MONTH(day) as exp.Month, which becomes EXTRACT.
 SYNONYMS = {exp.TryCast, exp.DateTrunc}

@@ -121,6 +121,7 @@ LONG = "SELECT " + ", ".join(f"COUNT('{number}' || {_JOINED}) AS c{number}" for 
 PLANTED: dict[str, tuple[Plant, str, Callable[[], list[Any]]]] = {
     "dates": (dates_as_written, "fails", lambda: ODD_DATES),
     "casts": (casts_that_fail, "fails by a row", lambda: seeds("CAST(t AS", most=20)),
+    "statistics": (plans_by_statistics, "fails by a row", lambda: ["SELECT SUM(d) AS c FROM t"]),
     "texts": (unbounded_texts, "needs more memory by a row", lambda: [LONG]),
     "released": (failing_arithmetic, "fails by a released value", lambda: seeds(" / ", "SELECT SUM")),
     "complete": (wrong_completeness, "calls a count exact", lambda: seeds("COUNT(LN(", without=("WHERE", "GROUP"))),
@@ -133,6 +134,7 @@ def test_a_planted_bug_is_found(name: str, tmp_path: Path, monkeypatch: pytest.M
     plant, expected, chosen = PLANTED[name]
     monkeypatch.setattr(engine, "coin_key", lambda: "0" * 64)
     plant(monkeypatch)
-    fuzz = Fuzz(World("arrow", tmp_path, count=50 if name == "texts" else 25), alone=2)
+    kind, alone = ("polars", 20) if name == "statistics" else ("arrow", 2)
+    fuzz = Fuzz(World(kind, tmp_path, count=50 if name == "texts" else 20), alone=alone)
     fuzz.run(chosen())
     assert [one for one in fuzz.violations if one.what.startswith(expected)], (fuzz.accepted, fuzz.violations)
