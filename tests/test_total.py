@@ -12,14 +12,16 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from discretion.engines import Cohorts, Rows
 from discretion.engines.duckdb import DuckDB
 from discretion.errors import EngineFailed, QueryRefused
 from discretion.query import parse
 from discretion.sql import operation
+from discretion.sql.expression import scalar
 from discretion.sql.function import FUNCTIONS
+from discretion.sql.scalar import Scope, columns_of
 from discretion.statistics import Measure, Request, Statistics
 from discretion.table import Lookup, Table
 
@@ -134,6 +136,7 @@ FORMS = (
     "at + INTERVAL 999999 YEAR > at OR DATE_TRUNC('week', at) < day OR DATE_DIFF('second', day, at) > 3",
     "CAST(at + INTERVAL 9000 YEAR AS VARCHAR) = 'x' OR DATE_TRUNC('week', at - INTERVAL 1 DAY) = day",
     "CAST(t AS TIMESTAMP) > at OR CAST(CAST(t AS DATE) AS VARCHAR) = '1' OR CAST(t AS BOOLEAN)",
+    "CAST('24' AS DECIMAL(38, 37)) > x OR i % 0.001 > 0 OR m % 7 > 0 OR x > 99999999999999999999",
     "COALESCE(CAST(t AS DECIMAL(3, 1)), i, 2.55) > 3 OR CASE WHEN x > 1 THEN m ELSE 1e30 END > i",
 )
 
@@ -180,6 +183,58 @@ def test_every_form_of_comparison_and_arithmetic_is_total(form: str, tmp_path: P
     for sql in (f"SELECT COUNT(*) FROM t WHERE {form}", f"SELECT COUNT(*) FILTER (WHERE NOT ({form})) FROM t"):
         said = {outcome(sql, state, "arrow", tmp_path) for state in STATES}
         assert {"answered"} == said
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *(
+            "n + n",
+            "i + n",
+            "i * i",
+            "i * i * i",
+            "-n",
+            "ABS(i)",
+            "i // n",
+            "n % 7",
+            "i - 1",
+            "n * 2.5",
+            "m + 1",
+            "m * 2",
+        ),
+        *(
+            "m * m",
+            "m % 0.01",
+            "m - n",
+            "FLOOR(m)",
+            "ROUND(m, 1)",
+            "TRUNC(x)",
+            "ROUND(n, -2)",
+            "SIGN(m)",
+            "x / 2",
+            "x ** 2",
+        ),
+        *("CAST(x AS TINYINT)", "CAST(t AS FLOAT)", "CAST(i AS DECIMAL(9, 4))", "COALESCE(n, i)", "LEAST(m, i, 0.125)"),
+        *(
+            "CASE WHEN x > 1 THEN n ELSE 2.5 END",
+            "LENGTH(t)",
+            "t || 'a'",
+            "YEAR(day)",
+            "day - day",
+            "at + INTERVAL 1 DAY",
+        ),
+        *("DATE_TRUNC('week', day)", "DATE_DIFF('day', day, at)", "CAST(at AS DATE)", "NULLIF(day, at)", "x > 1"),
+    ],
+)
+def test_a_total_form_has_the_type_that_is_known_of_it(expression: str, tmp_path: Path) -> None:
+    """What is compared or computed next relies on it: no cast is left to the database."""
+    declared = table(ENGINE, CALM, "arrow", tmp_path)
+    known = scalar(parse_one(expression, dialect="duckdb"), Scope({"t": columns_of(declared)})).tame
+    with duckdb.connect(config=ENGINE._config) as connection:
+        connection.register("t", ENGINE._table(declared.source)[0])
+        found = connection.sql(f"SELECT typeof({known.total.sql('duckdb')}) FROM t LIMIT 1").fetchall()[0][0]
+    narrow = {"TINYINT", "SMALLINT", "INTEGER"} if known.type == "BIGINT" and known.narrow else set()
+    assert found in {known.type, *narrow}
 
 
 # Finding 3 -----------------------------------------------------------------------------------------------------------

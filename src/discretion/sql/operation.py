@@ -89,7 +89,7 @@ def arithmetic(node: exp.Expr, operands: Operands) -> Scalar:
         return built(node, days, sql_type=BIGINT, reach=2**23, whole=True)
     if {left.kind, right.kind} != {"number"}:
         mixed(node, {left.kind, right.kind, "number"})
-    if isinstance(node, exp.IntDiv) and not (left.whole and right.whole and DOUBLE not in (left.type, right.type)):
+    if isinstance(node, exp.IntDiv) and not {left.type, right.type} <= {BIGINT, HUGEINT}:
         raise QueryRefused(f"{shown(node)} needs whole numbers. Write FLOOR(a / b).")
     real = isinstance(node, (exp.Div, exp.Pow))
     low, high = interval.span(node, left, right)
@@ -123,8 +123,9 @@ def _meeting(node: exp.Expr, left: Scalar, right: Scalar) -> tuple[str, str, int
     if isinstance(node, exp.Mul):
         result = types.decimal(a + c, b + d)
         return ("", result, 0) if result != DOUBLE else (DOUBLE, DOUBLE, 0)
-    result = types.decimal(max(a, c) + 1, max(b, d))
-    return (types.decimal(max(a, c), max(b, d)), result, 0) if result != DOUBLE else (DOUBLE, DOUBLE, 0)
+    shared = types.decimal(max(a, c), max(b, d))
+    result = shared if isinstance(node, exp.Mod) else types.decimal(max(a, c) + 1, max(b, d))
+    return (shared, result, 0) if result != DOUBLE else (DOUBLE, DOUBLE, 0)
 
 
 def real(node: exp.Expr, operands: Operands) -> Scalar:

@@ -21,7 +21,7 @@ ROW = "t"  # what the engine's SQL calls the protected table
 MOST_VALUES = 10_000
 MOST_NODES = 20_000  # a check that a value is finite repeats the value; nested often enough that would explode
 MOST_TEXT = 10_000  # characters of one text that a query makes
-DEEPEST = 120  # nested levels of a total form; writing one out takes Python up to five calls a level
+DEEPEST = 100  # nested levels of a total form; writing one out takes Python up to five calls a level
 _SMALLEST, _LARGEST = Fraction(1, 10**280), Fraction(10**280)  # of an interval that doubles can carry
 # What sqlglot notes about a dialect's habits; everything else that a node carries must be known to its rule.
 _HABITS = {"safe", "typed", "big_int", "coalesce", "ignore_nulls", "date_part_boundary", "is_string"}
@@ -130,8 +130,10 @@ def as_type(value: Any, sql_type: str) -> Any:
     if sql_type == DOUBLE:
         return float(value) if abs(value) < _LARGEST and isfinite(value) else None
     if isinstance(value, float):
-        return Fraction(repr(value)) if isfinite(value) else None
-    return value
+        value = Fraction(repr(value)) if isfinite(value) else None
+    if value is None or types.kind_of(sql_type) != "number":
+        return value
+    return value if types.fits(Fraction(value), sql_type) else None
 
 
 @dataclass(frozen=True)

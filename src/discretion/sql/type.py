@@ -64,6 +64,14 @@ def digits(sql_type: str, reach: int) -> tuple[int, int]:
     return width - scale, scale
 
 
+def fits(value: Fraction, sql_type: str) -> bool:
+    """Return whether an exact type can hold a number, rounded to its decimals."""
+    if sql_type in REACH:
+        return abs(value) < REACH[sql_type]
+    before, after = digits(sql_type, 0)
+    return bool(abs(round(value * 10**after)) < 10 ** (before + after))
+
+
 def whole(reach: int) -> str:
     """Return the type that holds whole numbers up to `reach`."""
     return BIGINT if reach <= 2**63 - 1 else HUGEINT if reach <= 2**127 - 1 else DOUBLE
