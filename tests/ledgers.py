@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 
 from discretion.guarantee import Guarantee, Loss
-from discretion.ledger import Ledger, Offer
+from discretion.ledger import Ledger, Offer, head
 from discretion.table import Policy, Table
 
 PEOPLE = {"ann": 100_000, "ben": 100_000, "cleo": 500_000, "dan": 500_000, "eve": 1_000_000, "fay": 0}
@@ -47,6 +47,11 @@ def ask(ledger: Ledger, share: float = 0.1, *, question: str = "", table: str = 
     """Offer, plan, charge."""
     offer = ledger.offer(ledger.table(table).register, share=share, **terms)
     return ledger.charge(offer, all_of(offer), table=table, analyst="ada", memo="SELECT 1", question=question)
+
+
+def forget() -> None:
+    """Go on as another process would, which has not seen any ledger yet."""
+    head._seen.clear()
 
 
 def spent(ledger: Ledger, person: object, register: str = "people") -> float:

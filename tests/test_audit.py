@@ -11,7 +11,7 @@ from discretion.audit import audit_ledger
 from discretion.errors import InvalidDeclaration
 from discretion.ledger import Ledger
 from discretion.ledger.chain import canonical, digest
-from ledgers import PEOPLE, all_of, ask, clinic, people, visits
+from ledgers import PEOPLE, all_of, ask, clinic, forget, people, visits
 
 
 def work(place: str) -> None:
@@ -67,7 +67,7 @@ TAMPERING = {
     "end": ("UPDATE discretion_ledger SET seq = 9", None),
     "balance": ("UPDATE discretion_cohort SET micro_spent = 0 WHERE micro_spent = 10000", None),
     "head-count": ("UPDATE discretion_cohort SET people = people + 1 WHERE id = 2", None),
-    "balances digest": ("UPDATE discretion_register SET balances = ''", None),
+    "balances digest": ("UPDATE discretion_register SET balances = ''", 8),
     "charge": ("UPDATE discretion_charge SET micro_epsilon = 1 WHERE seq = 4", 4),
     "charge removed": ("DELETE FROM discretion_charge WHERE seq = 4", 4),
     "charge added": ("INSERT INTO discretion_charge VALUES (2, 5, 1, 0, 0)", 5),
@@ -81,7 +81,7 @@ TAMPERING = {
     "change added": ("INSERT INTO discretion_change VALUES (1, 'ben', 4, 2, 5, 'person')", 4),
     "fingerprint": ("UPDATE discretion_register SET fingerprint = 'first'", 8),
     "levels": ("UPDATE discretion_register SET levels = '[5000000]'", 8),
-    "register": ("UPDATE discretion_register SET name = 'persons'", None),
+    "register": ("UPDATE discretion_register SET name = 'persons'", 8),
     "declaration": ("UPDATE discretion_table SET body = replace(body, 'true', 'false')", None),
     "quota": ("DELETE FROM discretion_quota", None),
 }
@@ -109,6 +109,7 @@ def forge(place: str, seq: int, **facts: object) -> None:
             update = sa.text("UPDATE discretion_entry SET body = :body, hash = :hash WHERE seq = :seq")
             tx.db.execute(update, {"body": text, "hash": previous, "seq": number})
         tx.db.execute(sa.text("UPDATE discretion_ledger SET hash = :hash"), {"hash": previous})
+    forget()
 
 
 @pytest.mark.parametrize(
@@ -176,6 +177,7 @@ def test_a_restored_old_copy_shows(tmp_path):
         ask(ledger)
         head = ledger.head()
     shutil.copy(copy, path)
+    forget()
     assert audit_ledger(str(path)).passed
     audit = audit_ledger(str(path), head=head)
     assert ["an old copy was put back" in one.text for one in audit.findings] == [True]

@@ -195,8 +195,53 @@ def test_a_process_killed_during_a_query_leaves_a_sound_ledger(processes, place,
 
 
 @pytest.mark.slow
-def test_two_hundred_processes_killed_during_a_query_leave_a_sound_ledger(processes, place, tmp_path):
-    states = kill_often(processes, place, tmp_path, runs=200)
+def test_many_processes_killed_during_a_query_leave_a_sound_ledger(processes, place, tmp_path):
+    states = kill_often(processes, place, tmp_path, runs=150)
     print(dict(states))
     assert states["after charge"] > 0, "no kill came between charge and delivery"
     assert place.startswith("postgresql") or states["transaction cut short"] > 0
+
+
+def write_forever(place: str, seen: str, first: int) -> None:
+    """Charge, deliver and change preferences without an end; note every charge that was reported."""
+    with Ledger(place) as ledger:
+        for number in count(first):
+            entry = ask(ledger, SMALL, question=str(number), partial=True)
+            note(seen, entry)
+            ledger.deliver(entry, "{}")
+            ledger.prefer("people", "eve", (0.5, 1.0)[number % 2])
+
+
+def kill_writers(processes, place: str, folder: Path, runs: int) -> Counter[str]:
+    """Kill one writer after the other at any moment; every charge that was reported must be on record."""
+    clinic(place).close()
+    rng, states = simulation(runs), Counter[str]()
+    for run in range(runs):
+        seen = str(folder / f"seen-{run}")
+        process = processes.Process(target=write_forever, args=(place, seen, 1_000 * run))
+        process.start()
+        while not Path(seen).exists():
+            assert process.is_alive()
+            time.sleep(0.001)
+        time.sleep(float(rng.uniform(0, 0.05)))
+        process.kill()
+        process.join(60)
+        states["transaction cut short"] += Path(f"{place}-journal").exists()
+        with Ledger(place) as ledger:
+            recorded = ledger.history().to_pylist()
+            states["lost"] += len(set(lines(seen)) - {row["entry"] for row in recorded})
+            states["charges"] += len(lines(seen))
+            states[f"after {recorded[-1]['kind']}"] += 1
+        if run % 10 == 9:
+            assert audit_ledger(place).passed
+    assert (0, True) == (states["lost"], audit_ledger(place).passed)
+    return states
+
+
+def test_a_killed_writer_loses_no_charge_that_was_reported(processes, place, tmp_path):
+    kill_writers(processes, place, tmp_path, runs=5)
+
+
+@pytest.mark.slow
+def test_three_hundred_killed_writers_lose_no_charge_that_was_reported(processes, place, tmp_path):
+    print(dict(kill_writers(processes, place, tmp_path, runs=300)))

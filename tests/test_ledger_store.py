@@ -10,10 +10,14 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from typer.testing import CliRunner
 
 from discretion.audit import audit_ledger
+from discretion.cli import app
+from discretion.connection import connect
 from discretion.errors import LedgerCorrupt, LedgerFailed
 from discretion.ledger import Ledger, schema
+from discretion.ledger.restore import restore
 from ledgers import ask, clinic, people, spent
 
 postgres = pytest.mark.xdist_group("postgres")
@@ -135,7 +139,6 @@ def execute(path: Path, statement: str) -> None:
         (cut_in_the_header, "not a ledger, or damaged"),
         (cut_in_half, "damaged"),
         (cut_by_a_byte, "damaged"),
-        (read_only, "read-only"),
         (overwritten, "damaged"),
         (headless, "not a ledger, or damaged"),
         (half_a_ledger, "only part of one"),
@@ -152,6 +155,16 @@ def test_a_spoiled_file_is_refused_and_not_modified(tmp_path, spoil, reason):
         with pytest.raises(LedgerFailed, match=reason):
             attempt()
     assert before == (contents(tmp_path) if path.is_file() else {})
+
+
+def test_a_read_only_ledger_can_be_audited_but_not_opened(tmp_path):
+    path = tmp_path / "clinic.discretion"
+    read_only(path)
+    before = contents(tmp_path)
+    with pytest.raises(LedgerFailed, match="read-only"):
+        Ledger(str(path))
+    assert audit_ledger(str(path)).passed
+    assert before == contents(tmp_path)
 
 
 def test_a_journal_without_its_file_is_refused(tmp_path):
@@ -235,6 +248,28 @@ def test_an_older_ledger_is_migrated_when_asked_and_only_then(old):
     assert audit_ledger(old).passed
 
 
+def test_a_ledger_is_migrated_by_connect_and_by_the_command_line(tmp_path):
+    for name in ("one", "two", "copy"):
+        shutil.copy(OLD / "ledger-1.sqlite", tmp_path / name)
+    with connect(tmp_path / "one", migrate=True) as db:
+        assert "migrate" == db._ledger.history()["kind"].to_pylist()[-1]
+    refused = CliRunner().invoke(app, ["balance", "--ledger", str(tmp_path / "two")])
+    assert (4, True) == (refused.exit_code, "audit ledger --migrate" in refused.output.replace("\n", " "))
+    assert 0 == CliRunner().invoke(app, ["audit", "ledger", "--migrate", "--ledger", str(tmp_path / "two")]).exit_code
+    assert 0 == CliRunner().invoke(app, ["balance", "--ledger", str(tmp_path / "two")]).exit_code
+    restore(str(tmp_path / "three"), copy=str(tmp_path / "copy"))
+    assert (tmp_path / "copy").read_bytes() == (OLD / "ledger-1.sqlite").read_bytes()
+    assert audit_ledger(str(tmp_path / "three")).passed
+
+
+def test_a_newer_version_is_refused_before_its_tables_are_looked_at(place):
+    with clinic(place) as ledger, ledger._store.writing() as tx:
+        tx.db.exec_driver_sql("UPDATE discretion_ledger SET version = 99")
+        tx.db.exec_driver_sql("DROP TABLE discretion_stop")
+    with pytest.raises(LedgerFailed, match="version 99"):
+        Ledger(place)
+
+
 def test_a_migration_that_fails_changes_nothing(old, monkeypatch):
     with monkeypatch.context() as patch:
         broken = ("CREATE TABLE discretion_stop (seq INTEGER)", "ALTER TABLE nowhere ADD COLUMN note TEXT")
@@ -248,10 +283,11 @@ def test_a_migration_that_fails_changes_nothing(old, monkeypatch):
 
 
 def test_a_writer_that_cannot_get_the_lock_gives_up_with_a_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr("discretion.ledger.store.PATIENCE_SECONDS", 0.1)
-    ledger = clinic(str(tmp_path / "ledger"))
-    with ledger._store.writing(), pytest.raises(LedgerFailed, match="busy"):
-        ledger.prefer("people", "eve", 0.5)
+    monkeypatch.setattr("discretion.ledger.sqlite.PATIENCE_SECONDS", 0.1)
+    clinic(str(tmp_path / "ledger")).close()
+    one, other = Ledger(str(tmp_path / "ledger")), Ledger(str(tmp_path / "ledger"))
+    with one._store.writing(), pytest.raises(LedgerFailed, match="busy"):
+        other.prefer("people", "eve", 0.5)
 
 
 @pytest.mark.parametrize("url", ["mysql://host/db", "postgresql+asyncpg://host/db", "://x", "http://x"])

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 
@@ -12,7 +13,7 @@ from discretion.clock import Clock
 from discretion.containment import CHANGED, contained, shape_of
 from discretion.engines import Cohorts, Engine, Rows
 from discretion.enrolment import Enrolment
-from discretion.errors import EngineFailed, PlanOutdated, SourceChanged
+from discretion.errors import BudgetExhausted, EngineFailed, LedgerFailed, PlanOutdated, SourceChanged
 from discretion.flank import flanked, interval_errors, weights
 from discretion.ledger import Ledger, Offer
 from discretion.mechanisms import answer as draw
@@ -26,7 +27,7 @@ from discretion.table import Policy
 from discretion.uncertainty import propagate
 
 NO_TICKS = Clock()
-ATTEMPTS = 20  # plans made anew when somebody else's charge or change came first
+ATTEMPTS = 4  # plans that may be outdated by somebody else's charge or change; later ones are made under the lock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +48,31 @@ def answer(question: Question, *, engine: Engine, ledger: Ledger, clock: Clock =
     """Answer `question` so that each person gets the privacy they chose."""
     query = parse(question.sql, {table.name: table for table in ledger.tables()})
     identity = _identify(question, query, engine, ledger)
-    if (stored := ledger.answered(identity)) is not None:
-        return Release.from_json(stored)  # the same question on the same data: nothing new is told
     shape = shape_of(query)
     clock.wait()
-    offer, plan, entry = _charge(question, query, identity, shape, engine, ledger)  # durable before any row is read
+    paid = _charge(question, query, identity, shape, engine, ledger)  # durable before any row is read
+    if isinstance(paid, str):
+        return Release.from_json(paid)  # the same question on the same data: nothing new is told
+    try:
+        return _answer(question, query, identity, shape, paid, engine=engine, ledger=ledger, clock=clock)
+    except BaseException:
+        with suppress(LedgerFailed):
+            ledger.abandon(paid[2])  # nobody else needs to wait for this answer
+        raise
+
+
+def _answer(
+    question: Question,
+    query: Query,
+    identity: str,
+    shape: str,
+    paid: tuple[Offer, Plan, str],
+    *,
+    engine: Engine,
+    ledger: Ledger,
+    clock: Clock,
+) -> Release:
+    offer, plan, entry = paid
 
     def changed() -> bool:
         # If a separate register was refreshed meanwhile, its fingerprint matches again, but the charge used the old
@@ -157,28 +178,34 @@ def _is_free(asked: Asked, question: Question) -> bool:
 
 def _charge(
     question: Question, query: Query, identity: str, shape: str, engine: Engine, ledger: Ledger
-) -> tuple[Offer, Plan, str]:
-    """Plan and pay; plan again if somebody paid or changed their mind in between."""
-    for attempt in range(ATTEMPTS):
-        offer, plan = propose(question, query, ledger)
-        engine.check(plan.request)
+) -> tuple[Offer, Plan, str] | str:
+    """Plan and pay, or return the answer somebody else paid for; plan again if anything changed in between."""
+    attempt = 0
+    while True:
+        attempt += 1
+        if (stored := ledger.awaited(identity)) is not None:
+            return stored
         try:
-            entry = ledger.charge(
-                offer,
-                plan.guarantee,
-                table=query.table.name,
-                analyst=question.analyst,
-                memo=question.sql,
-                plan=str(plan),
-                question=identity,
-                shape=shape,
-            )
+            with ledger.exclusively() if attempt >= ATTEMPTS else nullcontext():
+                offer, plan = propose(question, query, ledger)
+                engine.check(plan.request)
+                entry = ledger.charge(
+                    offer,
+                    plan.guarantee,
+                    table=query.table.name,
+                    analyst=question.analyst,
+                    memo=question.sql,
+                    plan=str(plan),
+                    question=identity,
+                    shape=shape,
+                )
         except PlanOutdated:
-            if attempt == ATTEMPTS - 1:
+            continue  # under the lock: somebody else has just paid for the same question, so wait for its answer
+        except BudgetExhausted:
+            if (stored := ledger.awaited(identity)) is None:  # or did the same question take what was left?
                 raise
-        else:
-            break
-    return offer, plan, entry
+            return stored
+        return offer, plan, entry
 
 
 def _identify(question: Question, query: Query, engine: Engine, ledger: Ledger) -> str:

@@ -16,6 +16,7 @@ from discretion.audit import audit_ledger
 from discretion.connection import Connection, connect
 from discretion.demo import demonstrate
 from discretion.errors import DiscretionError, InvalidDeclaration, LedgerCorrupt
+from discretion.ledger.restore import restore as restore_ledger
 from discretion.render.research import attack_sheets, figure_sheets
 from discretion.render.terminal import forgive_signs, show, terminal, working
 from discretion.sheet import Sheet
@@ -312,9 +313,37 @@ def resume(
     _print(json, render.to_json({"entry": entry}), render.resume_sheets(entry, found))
 
 
+@app.command()
+def restore(
+    copy: Annotated[str, option.option("FILE", "The copy; leave it out if it is in place already.")] = "",
+    head: Annotated[str, option.option("HEAD", "The last head that anybody has kept.")] = "",
+    witness: option.Witness = [],  # noqa: B006
+    unknown: Annotated[bool, option.flag("--unknown", "Neither a head nor an entry is known: do not ask.")] = False,
+    ledger: option.Ledger = PLACE,
+    json: option.Json = False,
+) -> None:
+    """Put a copy of the ledger back, and record what it does not know.
+
+    Everything charged after the copy was made is forgotten. The more heads and
+    entries of released answers you give, the more of that is on record.
+
+    \b
+    Example:
+      discretion restore --copy backup.discretion --head 12:9f3c...
+    """
+    if not (head or witness or unknown):
+        known = typer.prompt("Last known head, or entries of released answers (nothing if unknown)", default="").split()
+        head = next((one for one in known if ":" in one), "")
+        witness = [one for one in known if ":" not in one]
+    found = restore_ledger(ledger, copy=copy, head=head, witnesses=witness)
+    _print(json, render.to_json(asdict(found)), [Sheet(title=str(found))])
+
+
 @audits.command("ledger")
 def audit_the_ledger(
     head: Annotated[str, option.option("HEAD", "One printed earlier: an older copy put back will show.")] = "",
+    witness: option.Witness = [],  # noqa: B006
+    migrate: Annotated[bool, option.flag("--migrate", "First bring a ledger of an older version up to date.")] = False,
     ledger: option.Ledger = PLACE,
     json: option.Json = False,
 ) -> None:
@@ -324,10 +353,10 @@ def audit_the_ledger(
 
     \b
     Example:
-      discretion audit ledger --head 12:9f3c...
+      discretion audit ledger --head 12:9f3c... --witness 7-0a1b2c3d4e5f
     """
     with working("Auditing"):
-        found = audit_ledger(ledger, head=head or None)
+        found = audit_ledger(ledger, head=head or None, witnesses=witness, migrate=migrate)
     _print(json, render.to_json(found), render.audit_sheets(found))
     raise typer.Exit(0 if found.passed else LedgerCorrupt.exit_code)
 
@@ -399,6 +428,8 @@ def _opened(ledger: str, *, create: bool = False, **how: Any) -> Iterator[Connec
     with connect(ledger, create=create, **how) as db:
         if new:
             typer.echo(f"New ledger {ledger}.", err=True)
+        for caution in db.cautions() if create else ():  # `register` and `protect`: the steward's commands
+            typer.echo(f"Caution: {caution}", err=True)
         yield db
 
 

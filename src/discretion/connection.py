@@ -33,9 +33,17 @@ ENGINES = {"duckdb": "DuckDB", "spark": "Spark"}  # module -> its engine
 
 
 def connect(
-    ledger: str | Path, *, engine: str = "duckdb", analyst: str = "", create: bool = True, answer_every: float = 0.0
+    ledger: str | Path,
+    *,
+    engine: str = "duckdb",
+    analyst: str = "",
+    create: bool = True,
+    migrate: bool = False,
+    answer_every: float = 0.0,
 ) -> "Connection":
     """Open the ledger at a path or PostgreSQL URL; a path that does not exist becomes a new ledger.
+
+    A ledger of an older version is refused unless `migrate` is true, which brings it up to date; make a copy first.
 
     answer_every  seconds between ticks: answers come, and entries are written, on a tick only; 0: at once
     """
@@ -43,7 +51,7 @@ def connect(
         raise InvalidDeclaration(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {engine!r}.")
     # An engine is loaded when it is chosen: discretion itself needs none of them to be installed.
     opened: Engine = getattr(import_module(f"discretion.engines.{engine}"), ENGINES[engine])()
-    return Connection(str(ledger), opened, analyst=analyst, create=create, answer_every=answer_every)
+    return Connection(str(ledger), opened, analyst=analyst, create=create, migrate=migrate, answer_every=answer_every)
 
 
 def _all_or_nothing(method: Callable[P, T]) -> Callable[P, T]:
@@ -62,10 +70,17 @@ class Connection:
     """Protected tables, and the ledger that pays for every answer about them."""
 
     def __init__(
-        self, place: str, engine: Engine, *, analyst: str = "", create: bool = True, answer_every: float = 0.0
+        self,
+        place: str,
+        engine: Engine,
+        *,
+        analyst: str = "",
+        create: bool = True,
+        migrate: bool = False,
+        answer_every: float = 0.0,
     ) -> None:
         self._clock = Clock(answer_every)
-        self._place_of_ledger, self._ledger = place, Ledger(place, create=create, clock=self._clock)
+        self._ledger = Ledger(place, create=create, migrate=migrate, clock=self._clock)
         self._engine, self._analyst = engine, analyst
 
     def close(self) -> None:
@@ -185,9 +200,17 @@ class Connection:
         """Every failure that stopped a register: what failed, when, and whether it was resumed."""
         return Listing(pa.Table.from_pylist([asdict(one) for one in self._ledger.stops()], schema=STOPS))
 
-    def audit(self, *, head: str = "") -> LedgerAudit:
-        """Add every balance up again from the entries and check their seals; `head` is one printed earlier."""
-        return audit_ledger(self._place_of_ledger, head=head or None)
+    def audit(self, *, head: str = "", witnesses: Sequence[str] = ()) -> LedgerAudit:
+        """Add every balance up again from the entries and check their seals.
+
+        head       one printed earlier; an old copy that was put back will show
+        witnesses  entry ids of released answers; the ledger must have charged for each of them
+        """
+        return audit_ledger(self._ledger.place, head=head or None, witnesses=witnesses)
+
+    def cautions(self) -> tuple[str, ...]:
+        """What the steward should change about the ledger's database, because it can lose charges."""
+        return self._ledger.cautions()
 
     # Analysts -------------------------------------------------------------------------------------------------------
 
@@ -261,7 +284,10 @@ class Connection:
         if not isinstance(source, str | Path):
             return self._engine.attach(name, source)
         file, sign, table = str(source).rpartition("#") if "#" in str(source) else (str(source), "", "")
-        return f"{Path(file).resolve()}{sign}{table}"
+        path = Path(file).resolve()
+        if _is_same_file(path, Path(self._ledger.place)):  # reading it would also cancel the ledger's own locks
+            raise InvalidDeclaration(f"{str(source)!r} is the ledger itself, so it cannot be a source.")
+        return f"{path}{sign}{table}"
 
     def _columns(self, place: str) -> Mapping[str, str]:
         """The schema of a source that a steward names, who may be told what is wrong with it."""
@@ -348,3 +374,10 @@ class Connection:
         if not names:
             raise InvalidDeclaration("Nobody is enrolled yet: begin with `register` or `protect`.")
         raise InvalidDeclaration(f"Say which `register` is meant: the ledger holds {', '.join(map(repr, names))}.")
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):  # one of them does not exist, or is not a path
+        return False

@@ -142,6 +142,7 @@ Version = Annotated[bool, flag("--version", "Say which version this is.", is_eag
 Json = Annotated[bool, flag("--json", "Print JSON, for programs.", callback=_remember)]
 Ledger = Annotated[str, option("PLACE", "The ledger: a file or a PostgreSQL URL.", envvar="DISCRETION_LEDGER")]
 Register = Annotated[str, option("NAME", "Which register, where the ledger holds several.")]
+Witness = Annotated[list[str], option("ENTRY", "The entry of an answer that was released. Repeatable.")]
 Person = Annotated[str, argument("PERSON", "The person, as the register names them.")]
 Output = Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write the clinic and the plot.")]
 Seed = Annotated[int, option("N", "Of the invented data and the noise.", whole)]

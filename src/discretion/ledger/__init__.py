@@ -1,7 +1,8 @@
 """The ledger: who has spent what. Durable, shared by processes and machines, tamper-evident.
 
-`Ledger` (book.py) is the only door. Behind it: store.py opens the database, chain.py seals entries, register.py and
-moving.py know the people, offer.py and spend.py the money, receipt.py and history.py tell what was done.
+`Ledger` (book.py) is the only door. Behind it: store.py opens the database (sqlite.py, postgresql.py), chain.py seals
+entries, head.py remembers the last seal, register.py and moving.py know the people, offer.py and spend.py the money,
+stop.py stops questions, receipt.py and history.py tell what was done. restore.py puts a copy back.
 """
 
 from discretion.ledger.book import Ledger

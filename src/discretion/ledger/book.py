@@ -1,7 +1,9 @@
 """Ledger: registers, declarations and charges in one database; every change is an entry of a hash chain."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
+from time import sleep
 from types import TracebackType
 from typing import Self
 
@@ -54,6 +56,15 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({self._store.name!r})"
+
+    @property
+    def place(self) -> str:
+        """The full path or the URL: what opens this very ledger again from any folder."""
+        return self._store.place
+
+    def cautions(self) -> tuple[str, ...]:
+        """What the steward should change about the database, because it can lose charges."""
+        return self._store.cautions()
 
     # Registers ------------------------------------------------------------------------------------------------------
 
@@ -169,6 +180,12 @@ class Ledger:
         with self._store.writing() as tx:
             return spend.charge(tx, offer, guarantee, table=table, facts=facts).id
 
+    @contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """Hold the writers' lock: an offer that is made inside stands until it is charged inside."""
+        with self._store.writing():
+            yield
+
     def deliver(self, entry: str, answer: str) -> str:
         """Seal the answer (JSON) that a charge paid for, before anybody sees it."""
         with self._store.writing() as tx:
@@ -178,6 +195,26 @@ class Ledger:
         """The answer (JSON) delivered to the very same question before, free of charge."""
         with self._store.reading() as db:
             return spend.answered(db, question)
+
+    def awaited(self, question: str) -> str | None:
+        """The answer to the very same question; wait while somebody who paid for it computes it.
+
+        None if nobody did, or if they gave up or were silent for too long: then the next asker pays.
+        """
+        pause = 0.01
+        while True:
+            with self._store.reading() as db:
+                found, pending = spend.answered(db, question), spend.is_pending(db, question)
+            if found is not None or not pending:
+                return found
+            sleep(pause)
+            pause = min(2 * pause, 1.0)
+
+    def abandon(self, entry: str) -> str:
+        """Record that a charge will have no answer; return the entry, or "" if the charge has ended already."""
+        with self._store.writing() as tx:
+            abandoned = spend.abandon(tx, entry)
+        return abandoned.id if abandoned else ""
 
     def stop(self, register: str, *, charge: str, shape: str) -> str:
         """Refuse all questions about every table of the register: one failed after its `charge`; return the entry."""
@@ -223,7 +260,7 @@ class Ledger:
             return history(entries(db))
 
     def head(self) -> str:
-        """The end of the chain. Keep it elsewhere: the audit then notices a ledger that was put back to an old copy."""
+        """The end of the chain. Keep it elsewhere: the audit then notices that an old copy was put back."""
         with self._store.reading() as db:
             end = db.execute(sa.select(schema.ledger)).one()
             return f"{end.seq}:{end.hash}"

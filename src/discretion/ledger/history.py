@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from discretion.ledger.chain import Entry
+from discretion.ledger.restore import restored_text
 from discretion.preference import MICRO
 
 _SCHEMA = pa.schema(
@@ -59,6 +60,10 @@ def _text(entry: Entry) -> str:
             return f"{sum(line[2] for line in facts['cohorts']):,} people enrolled"
         case "change" | "refresh":
             return f"{sum(line[2] for line in facts['flows']):,} people changed"
+        case "abandon":
+            return f"no answer to entry {facts['settles']}"
+        case "restore":
+            return restored_text(facts)
         case "stop":
             return f"questions stopped: the one of entry {facts['charge']} failed" if facts["charge"] else "stopped"
         case "resume":

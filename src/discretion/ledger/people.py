@@ -12,6 +12,9 @@ import sqlalchemy as sa
 from discretion.errors import InvalidDeclaration, InvalidPreference
 from discretion.preference import LARGEST, MICRO
 
+BLANK = "A person's identifier must not be empty or blank. Leave it NULL where a row belongs to nobody."
+INVALID = "A person's identifier must not contain the character NUL or half of a surrogate pair."
+
 
 def person_text(person: object) -> str:
     """The one text for a person, whatever type the identifier has: what DuckDB's CAST(... AS VARCHAR) gives."""
@@ -20,8 +23,10 @@ def person_text(person: object) -> str:
             f"A person is identified by an integer, a text or a UUID, got a {type(person).__name__}."
         )
     text = str(person)
-    if "\0" in text:
-        raise InvalidDeclaration("A person's identifier must not contain the character NUL.")
+    if not text.strip():
+        raise InvalidDeclaration(BLANK)
+    if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise InvalidDeclaration(INVALID)
     return text
 
 
@@ -34,7 +39,9 @@ def canonical_people(people: pa.Table) -> pa.Table:
     if table.num_rows == 0:
         raise InvalidPreference("A register needs at least one person, got none.")
     if pc.any(pc.match_substring(table["person"], "\0")).as_py():
-        raise InvalidDeclaration("A person's identifier must not contain the character NUL.")
+        raise InvalidDeclaration(INVALID)
+    if pc.any(pc.equal(pc.utf8_trim_whitespace(table["person"]), "")).as_py():
+        raise InvalidDeclaration(BLANK)
     preferences = table["micro_epsilon"]
     least, most = pc.min_max(preferences).values()
     if preferences.null_count or least.as_py() < 0 or most.as_py() > LARGEST * MICRO:

@@ -131,7 +131,7 @@ def receipt(db: sa.Connection, register: Register, person: str) -> Receipt:
         releases=releases,
         individual=tuple(_use(row, row.micro_individual) for row in charges if row.micro_individual),
         individual_spent=cohort.micro_individual / MICRO,
-        summary=_summary(cohort, len(releases), len(charges) - len(releases)),
+        summary=_summary(cohort, len(releases), len(charges) - len(releases)) + _doubts(db),
     )
 
 
@@ -262,6 +262,16 @@ def _summary(cohort: Cohort, releases: int, individual: int) -> str:
         f"(ε = {amount(epsilon)}). Where it is secret that you are in the data at all, this is the factor for being in "
         f"it; about your values, for somebody certain that you are in it, it is at most {factor(2 * epsilon)}."
         f"{doubt}{apart}"
+    )
+
+
+def _doubts(db: sa.Connection) -> str:
+    """Say that answers may be missing, if the ledger was put back to a copy that may lack some."""
+    entry = schema.entry.c
+    restored = [read(row).facts for row in db.execute(sa.select(schema.entry).where(entry.kind == "restore"))]
+    days = [when(facts["time"]) for facts in restored if facts["lost"] != 0]
+    return f" The ledger was put back to a copy ({', '.join(days)}); answers from before may be missing here." * bool(
+        days
     )
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from math import ceil
 from typing import Any
@@ -20,6 +21,8 @@ from discretion.ledger.stop import refuse_failed, refuse_stopped
 from discretion.preference import MICRO
 from discretion.table import Table
 
+UNDELIVERED = timedelta(seconds=600)  # a charge without an answer is given up after this time
+
 
 def declare(tx: Writing, table: Table) -> Entry:
     """Write down what the steward says about a table; saying it anew replaces it and gives nothing back."""
@@ -30,10 +33,16 @@ def declare(tx: Writing, table: Table) -> Entry:
             f"Table {table.name!r} is paid for by register {Table.from_json(known).register!r}, and that is final: "
             f"register {table.register!r} would start with nothing spent. Keep the register, or choose another name."
         )
-    entry = append(tx, "declare", {"table": table.name, "declaration": json.loads(table.to_json())})
+    declaration = json.loads(table.to_json())
+    entry = append(tx, "declare", {"table": table.name, "declaration": declaration})
     tx.db.execute(sa.delete(schema.declaration).where(schema.declaration.c.name == table.name))
-    tx.db.execute(sa.insert(schema.declaration).values(name=table.name, body=table.to_json()))
+    tx.db.execute(sa.insert(schema.declaration).values(name=table.name, body=declaration_text(declaration)))
     return entry
+
+
+def declaration_text(declaration: Mapping[str, Any]) -> str:
+    """Return a declaration as its table stores it: the text of its entry, with any fields it had when it was made."""
+    return json.dumps(declaration, sort_keys=True)
 
 
 def declared(db: sa.Connection, name: str) -> Table:
@@ -67,6 +76,7 @@ def charge(tx: Writing, offered: Offer, guarantee: Guarantee, *, table: str, fac
     if not facts["analyst"].isprintable():  # written down, it could never be shown again
         raise InvalidDeclaration(f"An analyst's name must be printable text, got {facts['analyst']!r}.")
     declaration = declared(tx.db, table)
+    _refuse_twice(tx.db, facts["question"])
     register = load(tx.db, offered.register)
     refuse_stopped(tx.db, register)
     refuse_failed(tx.db, register, facts["shape"])
@@ -119,6 +129,32 @@ def deliver(tx: Writing, id: str, answer: str) -> Entry:
     question = paid.facts["question"] or None
     facts = {"charge": paid.seq, "answer": answer, "question": paid.facts["question"]}
     return append(tx, "deliver", facts, question=question, settles=paid.seq)
+
+
+def abandon(tx: Writing, id: str) -> Entry | None:
+    """Record that no answer will come, so that the next asker need not wait; None if the charge has ended."""
+    paid = find(tx.db, id)
+    if paid.kind != "charge" or settled(tx.db, paid.seq):
+        return None
+    question = paid.facts["question"]
+    facts = {"settles": paid.seq, "question": question}
+    return append(tx, "abandon", facts, question=question or None, settles=paid.seq)
+
+
+def is_pending(db: sa.Connection, question: str) -> bool:
+    """Return whether somebody paid for this question and may still deliver its answer."""
+    paid, later = schema.entry.c, schema.entry.alias().c
+    ended = sa.exists(sa.select(later.seq).where(later.settles == paid.seq))
+    query = sa.select(paid.body).where(paid.question == question, paid.kind == "charge", ~ended)
+    now = datetime.now(UTC)
+    times = [datetime.fromisoformat(json.loads(body)["time"]) for body in db.scalars(query)]
+    return any(abs(now - time) < UNDELIVERED for time in times)  # abs: another machine's clock may be ahead
+
+
+def _refuse_twice(db: sa.Connection, question: str) -> None:
+    """Refuse to charge a question that is answered or being answered: one charge for one question."""
+    if question and (answered(db, question) is not None or is_pending(db, question)):
+        raise PlanOutdated("Somebody else asked the same question at the same time; ask again to get its answer.")
 
 
 def answered(db: sa.Connection, question: str) -> str | None:

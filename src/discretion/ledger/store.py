@@ -5,35 +5,60 @@ commits the one file is the whole ledger: a copy of it is complete. Writers queu
 PostgreSQL: the row that holds the chain's end), which is what makes overspending together impossible.
 """
 
+import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote
+from threading import local
+from typing import Any
 from uuid import uuid4
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from discretion.clock import Clock
-from discretion.errors import LedgerFailed
-from discretion.ledger import schema
+from discretion.errors import InvalidDeclaration, LedgerFailed
+from discretion.ledger import head, postgresql, schema, sqlite
 from discretion.ledger.chain import GENESIS, Writing, append
+from discretion.ledger.failure import reason
+from discretion.ledger.head import Head
 
-PATIENCE_SECONDS = 60  # how long a writer queues before it gives up
+_active: set[object] = set()  # transactions of this process that are under way
+_forked_from: set[int] = set()  # this process, if it was forked while another thread used a ledger
+
+
+def _after_fork() -> None:
+    if _active:
+        _forked_from.add(os.getpid())
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class Store:
-    """An opened ledger database. Safe to share between threads; processes open their own."""
+    """An opened ledger database. Safe to share between threads; a forked process gets connections of its own."""
 
-    def __init__(self, place: str, *, create: bool, migrate: bool, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        place: str,
+        *,
+        create: bool,
+        migrate: bool,
+        read_only: bool = False,
+        remembers: bool = True,
+        clock: Clock | None = None,
+    ) -> None:
         self._clock = clock or Clock()
-        if place.startswith("sqlite:///"):
-            place = place.removeprefix("sqlite:///")
-        if "://" in place:
-            self._engine, self.name = _postgresql(place)
+        if "://" in place.removeprefix("sqlite:///"):
+            self._engine, self.name = postgresql.opened(place)
+            self.place = place
         else:
-            self._engine, self.name = _sqlite(Path(place), create=create), place
+            path = sqlite.resolved(place)
+            self.place = self.name = str(path)
+            self._engine = _sqlite(path, create=create, read_only=read_only)
+        self._process, self._held, self._remembers = os.getpid(), local(), remembers
+        self._key = (self.name, "")
         try:
             self._check(create=create, migrate=migrate)
         except BaseException:
@@ -45,44 +70,135 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """One consistent view; PostgreSQL needs to be told."""
-        options = {"isolation_level": "REPEATABLE READ"} if self.is_postgresql else {}
-        with self._translated(), self._engine.connect().execution_options(**options) as db, db.begin():
+        """Open one consistent view, or join the writing transaction of this thread."""
+        held: Writing | None = getattr(self._held, "writing", None)
+        if held is not None:
+            yield held.db
+            return
+        known = head.seen(self._key)
+        isolation = {"isolation_level": "REPEATABLE READ"} if self.is_postgresql else {}
+        with self._transaction(**isolation) as db:
+            self._verify(db, known)
             yield db
 
     @contextmanager
     def writing(self) -> Iterator[Writing]:
-        """All or nothing, one writer at a time, on disk before it returns."""
-        with self._translated(), self._engine.connect().execution_options(immediate=True) as db, db.begin():
+        """Change all or nothing, one writer at a time, on disk before it returns; nested calls join the outer one."""
+        held: Writing | None = getattr(self._held, "writing", None)
+        if held is not None:
+            yield held
+            return
+        known = head.seen(self._key)
+        isolation = {"isolation_level": "READ COMMITTED"} if self.is_postgresql else {"immediate": True}
+        with self._transaction(**isolation) as db:
+            if self.is_postgresql:
+                postgresql.prepare_to_write(db)
             end = db.execute(sa.select(schema.ledger).with_for_update()).one()
-            yield Writing(db, seq=end.seq, hash=end.hash, clock=self._clock)
+            self._verify(db, known)
+            tx = self._held.writing = Writing(db, seq=end.seq, hash=end.hash, clock=self._clock)
+            try:
+                yield tx
+            finally:
+                self._held.writing = None
+        self._remember(Head(tx.seq, tx.hash))
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sa.Connection]:
+        """Open a view that can be read for long without keeping writers waiting."""
+        if self.is_postgresql:
+            with self.reading() as db:
+                yield db
+            return
+        with self._translated():
+            engine = sqlite.snapshot(self._engine)
+            try:
+                with engine.connect() as db:
+                    yield db
+            finally:
+                engine.dispose()
 
     @property
     def is_postgresql(self) -> bool:
         return self._engine.dialect.name == "postgresql"
 
+    def cautions(self) -> tuple[str, ...]:
+        """Say what about the database can break the promise that a charge is durable."""
+        if not self.is_postgresql:
+            return ()
+        with self.reading() as db:
+            return postgresql.cautions(db)
+
+    @contextmanager
+    def _transaction(self, **options: Any) -> Iterator[sa.Connection]:
+        self._leave_parent()
+        mark = object()
+        _active.add(mark)
+        try:
+            with self._translated(), self._engine.connect().execution_options(**options) as db, db.begin():
+                yield db
+        finally:
+            _active.discard(mark)
+
+    def _leave_parent(self) -> None:
+        """Use no connection of the process that this one was forked from."""
+        if os.getpid() in _forked_from and not self.is_postgresql:
+            raise LedgerFailed(
+                "This process was forked while another thread used a ledger, so it cannot lock the ledger safely. "
+                "Start processes with the method 'spawn' or 'forkserver'."
+            )
+        if self._process != os.getpid():
+            self._engine.dispose(close=False)
+            self._process = os.getpid()
+
     @contextmanager
     def _translated(self) -> Iterator[None]:
+        dbapi = self._engine.dialect.loaded_dbapi
         try:
             yield
-        except SQLAlchemyError as error:
-            raise LedgerFailed(f"The ledger {self.name!r} {_reason(error)}") from None  # its text may quote a person
+        except (SQLAlchemyError, dbapi.Error) as error:
+            raise LedgerFailed(f"The ledger {self.name!r} {reason(error)}") from None  # its text may quote a person
+        except UnicodeEncodeError:
+            raise InvalidDeclaration(
+                "A text contains half of a surrogate pair, which is not a character. Remove it."
+            ) from None
+
+    def _verify(self, db: sa.Connection, known: Head | None) -> None:
+        if not self._remembers or not self._key[1]:
+            return
+        end = db.execute(sa.select(schema.ledger.c.seq, schema.ledger.c.hash)).one_or_none()
+        if end is not None:
+            found = Head(end.seq, end.hash)
+            restored = head.verify(db, found, known)
+            head.remember(self._key, found, anew=restored)
+
+    def _remember(self, end: Head) -> None:
+        if self._remembers and self._key[1]:
+            head.remember(self._key, end)
 
     def _check(self, *, create: bool, migrate: bool) -> None:
         """Refuse what is not a complete ledger of this version; the version comes first: it decides on the tables."""
         with self._translated():
+            if self.is_postgresql:
+                with self._engine.connect() as db:
+                    postgresql.refuse_encoding(db, self.name)
             present = set(sa.inspect(self._engine).get_table_names())
             if self.is_postgresql and create and not present & set(schema.metadata.tables):
                 _create(self._engine)
                 present = set(schema.metadata.tables)
-        if schema.ledger.name in present:
-            with self.reading() as db:
-                version = db.scalar(sa.select(schema.ledger.c.version))
-            if version != schema.VERSION:
-                self._migrate(version, wanted=migrate)
-                return
-        if not set(schema.metadata.tables) <= present:
+        version = self._version() if schema.ledger.name in present else schema.VERSION
+        if version != schema.VERSION:
+            self._migrate(version, wanted=migrate)
+        elif not set(schema.metadata.tables) <= present:
             raise LedgerFailed(f"{self.name!r} is not a ledger, or only part of one. Nothing was changed.")
+        with self.reading() as db:
+            first = db.scalar(sa.select(schema.entry.c.body).where(schema.entry.c.seq == 1))
+        self._key = (self.name, _identity(first))
+        with self.reading():  # refuses an older copy
+            pass
+
+    def _version(self) -> int | None:
+        with self.reading() as db:
+            return db.scalar(sa.select(schema.ledger.c.version))
 
     def _migrate(self, version: int | None, *, wanted: bool) -> None:
         if version is None or version not in schema.MIGRATIONS or version > schema.VERSION:
@@ -92,91 +208,33 @@ class Store:
             )
         if not wanted:
             raise LedgerFailed(
-                f"The ledger {self.name!r} has the older version {version}. Make a copy of it, then open it once with "
-                "migrate=True. Nothing was changed."
+                f"The ledger {self.name!r} has the older version {version}. Make a copy of it, then run `discretion "
+                "audit ledger --migrate`, or open it once with migrate=True. Nothing was changed."
             )
         with self.writing() as tx:
-            while version < schema.VERSION:
-                for statement in schema.MIGRATIONS[version][self._engine.dialect.name]:
+            current: int = tx.db.execute(sa.select(schema.ledger.c.version)).scalar_one()
+            if current == schema.VERSION:
+                return  # somebody else was faster
+            for step in range(current, schema.VERSION):
+                for statement in schema.MIGRATIONS[step][self._engine.dialect.name]:
                     tx.db.exec_driver_sql(statement)
-                version += 1
-            tx.db.execute(sa.update(schema.ledger).values(version=version))
-            append(tx, "migrate", {"version": version})
+            tx.db.execute(sa.update(schema.ledger).values(version=schema.VERSION))
+            append(tx, "migrate", {"version": schema.VERSION})
 
 
-def _sqlite(path: Path, *, create: bool) -> sa.Engine:
-    journal = path.with_name(f"{path.name}-journal")
-    if not path.exists():
-        if journal.exists():
-            raise LedgerFailed(f"The ledger {str(path)!r} is gone but its journal is there. Restore the file first.")
+def _sqlite(path: Path, *, create: bool, read_only: bool) -> sa.Engine:
+    if not sqlite.exists(path):
         if not create:
             raise LedgerFailed(f"There is no ledger {str(path)!r}. Check the path, or make one with `register`.")
-        _create_file(path)
-    _recognise(path)
-    return _sqlite_engine(path)
-
-
-def _recognise(path: Path) -> None:
-    """Look at the file's own first bytes: whatever is not a writable ledger is not even opened as a database."""
-    unchanged = "Nothing was changed."
-    try:
-        with path.open("rb") as file:
-            header, status = file.read(100), os.fstat(file.fileno())
-        writable = os.access(path, os.W_OK) and status.st_mode & 0o222  # root may write read-only files; we do not
-    except OSError as error:
-        raise LedgerFailed(f"The ledger {str(path)!r} cannot be read: {error.strerror}.") from None
-    if not header:
-        raise LedgerFailed(
-            f"The ledger {str(path)!r} is empty: its content is lost, and with it who has spent what. "
-            f"Restore a copy; a new ledger needs a path that does not exist. {unchanged}"
-        )
-    if len(header) < 100 or header[:16] != b"SQLite format 3\0":
-        raise LedgerFailed(f"{str(path)!r} is not a ledger, or damaged at its beginning. {unchanged}")
-    if int.from_bytes(header[68:72], "big") != schema.APPLICATION:
-        raise LedgerFailed(f"{str(path)!r} is an SQLite file, but not a ledger. {unchanged}")
-    page = int.from_bytes(header[16:18], "big")
-    if (
-        status.st_size % page and not path.with_name(f"{path.name}-journal").exists()
-    ):  # else a writer is about to finish it
-        raise LedgerFailed(f"The ledger {str(path)!r} is damaged: its end is missing. Restore a copy. {unchanged}")
-    if not writable:
-        raise LedgerFailed(
-            f"The ledger {str(path)!r} is read-only, and no question can be answered without a charge. "
-            f"Make it writable, or open a writable copy. {unchanged}"
-        )
-
-
-def _create_file(path: Path) -> None:
-    """The path holds nothing or a complete ledger, never half of one, whoever else creates it at the same time."""
-    draft = path.with_name(f"{path.name}.new-{uuid4().hex}")
-    try:
-        draft.touch()
-        engine = _sqlite_engine(draft)
-        _create(engine)
-        engine.dispose()
-        os.link(draft, path)  # refuses to replace
-    except FileExistsError:
-        pass  # somebody else was faster; theirs is as complete as ours
-    except (OSError, SQLAlchemyError) as error:
-        reason = getattr(error, "strerror", None) or "it cannot be written"
-        raise LedgerFailed(f"The ledger {str(path)!r} could not be created: {reason}.") from None
-    finally:
-        draft.unlink(missing_ok=True)
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    if os.name == "posix":  # pragma: no branch
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        with sqlite.Draft(path) as engine:
+            _create(engine)
+    return sqlite.opened(path, read_only=read_only)
 
 
 def _create(engine: sa.Engine) -> None:
     with engine.connect().execution_options(immediate=True) as db, db.begin():
         if engine.dialect.name == "postgresql":
+            postgresql.prepare_to_write(db)
             db.exec_driver_sql(f"SELECT pg_advisory_xact_lock({schema.APPLICATION})")
             if sa.inspect(db).has_table(schema.ledger.name):
                 return  # somebody else was faster
@@ -187,57 +245,9 @@ def _create(engine: sa.Engine) -> None:
         append(Writing(db, seq=0, hash=GENESIS), "create", {"version": schema.VERSION, "ledger": uuid4().hex})
 
 
-def _sqlite_engine(path: Path) -> sa.Engine:
-    url = sa.URL.create("sqlite", database=f"file:{quote(str(path))}", query={"mode": "rw", "uri": "true"})
-    # no pool: a connection kept over a fork would share its locks with the child
-    engine = sa.create_engine(
-        url, poolclass=sa.NullPool, connect_args={"timeout": PATIENCE_SECONDS, "isolation_level": None}
-    )
-    _prepare(engine, "PRAGMA synchronous = EXTRA", "PRAGMA cell_size_check = ON")
-
-    @sa.event.listens_for(engine, "begin")
-    def begin(db: sa.Connection) -> None:
-        immediate = db.get_execution_options().get("immediate")
-        db.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
-
-    return engine
-
-
-def _postgresql(place: str) -> tuple[sa.Engine, str]:
+def _identity(body: str | None) -> str:
+    """Return the number that a ledger was created with, from its first entry."""
     try:
-        url = sa.make_url(place)
-    except SQLAlchemyError:
-        raise LedgerFailed("The ledger's URL is malformed; write postgresql+psycopg://user@host/database.") from None
-    if url.drivername not in {"postgresql", "postgresql+psycopg"}:
-        raise LedgerFailed(f"A ledger is an SQLite file or a postgresql+psycopg:// URL, got {url.drivername}://.")
-    try:
-        engine = sa.create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
-    except ImportError:
-        raise LedgerFailed("A ledger in PostgreSQL needs psycopg: pip install 'discretion[postgres]'.") from None
-    _prepare(engine, "SET synchronous_commit = on", f"SET lock_timeout = '{PATIENCE_SECONDS}s'")
-    return engine, url.render_as_string(hide_password=True)
-
-
-def _prepare(engine: sa.Engine, *statements: str) -> None:
-    @sa.event.listens_for(engine, "connect")
-    def connect(connection: sa.engine.interfaces.DBAPIConnection, _record: object) -> None:
-        cursor = connection.cursor()
-        for statement in statements:
-            cursor.execute(statement)
-        cursor.close()
-        connection.commit()
-
-
-def _reason(error: SQLAlchemyError) -> str:
-    """What went wrong, by the database's error code: its message is not for everybody's eyes."""
-    orig = error.orig if isinstance(error, DBAPIError) else None
-    code = str(getattr(orig, "sqlite_errorname", None) or getattr(orig, "sqlstate", None) or type(error).__name__)
-    known: tuple[tuple[Callable[[str], bool], str], ...] = (
-        (lambda c: c.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "XX")), "is damaged. Restore a copy and audit it."),
-        (lambda c: c.startswith(("SQLITE_READONLY", "SQLITE_PERM", "25006", "42501")), "may not be written."),
-        (lambda c: c.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "55P03", "40")), "is busy. Try again."),
-        (lambda c: c.startswith(("SQLITE_FULL", "53100")), "cannot be written: the disk is full."),
-        (lambda c: c.startswith(("SQLITE_CANTOPEN", "08", "57P", "OperationalError")), "cannot be reached."),
-    )
-    text = next((text for matches, text in known if matches(code)), "failed.")
-    return f"{text} (database code {code})"
+        return str(json.loads(body or "")["ledger"])
+    except (LookupError, TypeError, ValueError):
+        return ""  # damaged, as the audit will say

@@ -143,6 +143,7 @@ def audit_sheets(audit: LedgerAudit) -> list[Sheet]:
             notes=(
                 f"{audit.entries} {'entry' if audit.entries == 1 else 'entries'}; head {audit.head}",
                 "Keep the head elsewhere: given to the next audit, it shows an older copy put back.",
+                *audit.notes,
             ),
         )
     ]
