@@ -7,6 +7,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+from sqlglot import exp
 
 from clinics import clinic, patients, visits, write
 from discretion.answer import ATTEMPTS, Question, answer, conclude, explain, propose
@@ -23,6 +24,7 @@ from discretion.errors import (
 from discretion.ledger import Ledger
 from discretion.noise import simulation
 from discretion.query import parse
+from discretion.sql import operation
 from discretion.table import Policy
 
 COUNT = "SELECT COUNT(*) FROM patients WHERE smoker"
@@ -63,16 +65,18 @@ def test_the_charge_is_on_disk_before_a_row_is_read(ledger):
     assert spent(ledger) == Witness.seen
 
 
-def test_what_the_database_cannot_compute_whatever_the_rows_is_refused_before_the_charge(tmp_path):
-    """DuckDB has no decimal of 74 digits after the point: a matter of types, not of rows."""
+def test_what_some_row_could_make_fail_is_refused_before_the_charge(tmp_path, monkeypatch):
+    """A planted bug, a cast without TRY, is found by rows that are made up."""
     digits = pa.array([Decimal("0.5")] * 3, pa.decimal128(38, 37))
     table = write(pa.table({"id": [1, 2, 3], "epsilon": [1.0] * 3, "x": digits}), tmp_path / "t.parquet")
     with connect(tmp_path / "t.discretion") as db:
         db.protect("t", table, person="id", epsilon="epsilon", bounds={"x": (0, 1)})
-        with pytest.raises(QueryRefused, match=r"whatever the rows.*DOUBLE"):
-            db.sql("SELECT COUNT(*) FROM t WHERE x * x > 0")
+        with monkeypatch.context() as planted:
+            planted.setattr(operation, "try_cast", lambda one, sql_type: exp.cast(one.copy(), sql_type))
+            with pytest.raises(QueryRefused, match="for every row there could be"):
+                db.sql("SELECT COUNT(*) FROM t WHERE CAST(id AS TINYINT) > 0")
         assert {0.0} == {row["spent"] for row in db.balance()}
-        assert db.sql("SELECT COUNT(*) FROM t WHERE CAST(x AS DOUBLE) * x > 0").entry
+        assert db.sql("SELECT COUNT(*) FROM t WHERE x * x > 0").entry  # beyond decimals, numbers are doubles
 
 
 def test_a_failure_after_the_charge_gives_nothing_back_and_quotes_nothing(ledger, tmp_path):

@@ -143,6 +143,7 @@ class Connection:
         grid             {column: step} between candidate answers
         keys             {column: [values]}: every value GROUP BY shows
         rows_per_person  the most rows of one person that count; more are left out at random
+        longest_text     the most characters of a text that count (1,000); the person's own text is never cut
         required         columns declared never NULL
         lookups          {name: (source, key)}: unprotected tables that may be joined on their unique key
         policy           what the steward allows: see Policy
