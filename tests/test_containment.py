@@ -22,6 +22,7 @@ from discretion.query import parse
 
 COUNT = "SELECT COUNT(*) FROM patients WHERE age > 50"
 OTHER = "SELECT AVG(age) FROM patients WHERE smoker"
+KILLED = "SELECT SUM(age) FROM patients"  # asked by nobody else, who would wait for its answer
 VISITS = "SELECT COUNT(*) FROM visits"
 FAILURES = [EngineFailed("x"), MemoryError(), RecursionError(), TypeError("17"), OverflowError(), duckdb.Error("17")]
 
@@ -214,7 +215,7 @@ def test_stopping_and_resuming_end_to_end(tmp_path):
     at = ("--ledger", "clinic.discretion")
     # Killed in between: the charge stands, nothing was delivered, and nothing is stopped.
     hanging = subprocess.Popen(
-        [sys.executable, "-c", PLANTED.format(hangs=True), "query", OTHER, *at], cwd=tmp_path, stdout=subprocess.PIPE
+        [sys.executable, "-c", PLANTED.format(hangs=True), "query", KILLED, *at], cwd=tmp_path, stdout=subprocess.PIPE
     )
     assert b"computing\n" == hanging.stdout.readline()
     os.kill(hanging.pid, signal.SIGKILL)

@@ -57,6 +57,25 @@ def answer(question: Question, *, engine: Engine, ledger: Ledger, clock: Clock =
     paid = _charge(question, query, identity, shape, engine, ledger)  # durable before any row is read
     if isinstance(paid, str):
         return Release.from_json(paid)  # somebody else has just paid for the same question
+    try:
+        return _answer(question, query, identity, shape, paid, engine=engine, ledger=ledger, clock=clock)
+    except BaseException:
+        with suppress(LedgerFailed):
+            ledger.abandon(paid[2])  # nobody else needs to wait for this answer
+        raise
+
+
+def _answer(
+    question: Question,
+    query: Query,
+    identity: str,
+    shape: str,
+    paid: tuple[Offer, Plan, str],
+    *,
+    engine: Engine,
+    ledger: Ledger,
+    clock: Clock,
+) -> Release:
     offer, plan, entry = paid
 
     def changed() -> bool:
@@ -78,14 +97,9 @@ def answer(question: Question, *, engine: Engine, ledger: Ledger, clock: Clock =
         ledger.deliver(entry, answered)
         return release
 
-    try:
-        return contained(
-            work, ledger=ledger, register=offer.register, charge=entry, shape=shape, changed=changed, clock=clock
-        )
-    except BaseException:
-        with suppress(LedgerFailed):
-            ledger.abandon(entry)  # nobody else needs to wait for this answer
-        raise
+    return contained(
+        work, ledger=ledger, register=offer.register, charge=entry, shape=shape, changed=changed, clock=clock
+    )
 
 
 def explain(question: Question, *, ledger: Ledger) -> Plan:

@@ -68,7 +68,6 @@ def test_nobody_pays_more_than_they_have(rows, options, protects):
             [0, 70_000, 500_000, 1_000_000],
         ),
     ],
-    ids=str,
 )
 def test_every_method_charges_what_it_spends(rows, options, paid):
     X, y, epsilon = rows
