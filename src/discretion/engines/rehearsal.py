@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
-from itertools import combinations, product
+from itertools import count, product
 from math import prod
 from typing import Any
 
@@ -15,7 +15,7 @@ from discretion.engines.sql import Statement
 from discretion.sql.type import REACH, digits
 from discretion.statistics import Request
 
-MOST_ROWS = 1_000
+MOST_ROWS = 1_000  # of all combinations; pairs take about as many rows as the square of the longest list of values
 _FLOATS = ("DOUBLE", "FLOAT", "REAL")
 _DOUBLES = (
     "'nan'",
@@ -100,16 +100,24 @@ def made_up(name: str, columns: Mapping[str, str], statement: exp.Expr, levels: 
 
 
 def _combined(sizes: Sequence[int]) -> list[list[int]]:
-    """The numbers (from 1) of values to combine: all combinations, if these are few; else every pair of two columns."""
+    """Return the numbers (from 1) of values to combine: all combinations if these are few; else all pairs of values.
+
+    The pairs are those of an orthogonal array: for a prime p, the p² rows (a + j b mod p), one for every a and b, hold
+    every pair of values of every two columns j. One more column may be b itself. More columns than these p + 1 are
+    numbered by their digits, and every digit has rows of its own: two columns differ in one digit at least.
+    """
     if prod(sizes) <= MOST_ROWS:
         return [list(row) for row in product(*(range(1, size + 1) for size in sizes))]
-    rows = []
-    for one, other in combinations(range(len(sizes)), 2):
-        for number, pair in enumerate(product(range(sizes[one]), range(sizes[other]))):
-            spread = [number * (place + 2) + place for place in range(len(sizes))]
-            spread[one], spread[other] = pair
-            rows.append([1 + chosen % size for chosen, size in zip(spread, sizes, strict=True)])
-    return rows[:: 1 + len(rows) // MOST_ROWS]
+    prime = next(p for p in count(max(sizes)) if all(p % divisor for divisor in range(2, p)))
+    rows, digits = [], 1
+    while (prime + 1) ** digits < len(sizes):
+        digits += 1
+    for digit in range(digits):
+        places = [column // (prime + 1) ** digit % (prime + 1) for column in range(len(sizes))]
+        for a, b in product(range(prime), range(prime)):
+            chosen = [b if place == prime else (a + place * b) % prime for place in places]
+            rows.append([1 + one % size for one, size in zip(chosen, sizes, strict=True)])
+    return rows
 
 
 def _extremes(sql_type: str, written: Mapping[str, list[str]]) -> list[str]:
