@@ -1,7 +1,7 @@
 """No row decides how a question ends: each finding of issue 14, refused before the charge or answered for every row."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from itertools import count
 from math import inf, nan
@@ -469,3 +469,19 @@ def test_the_database_may_use_half_of_the_machine_unless_somebody_says_otherwise
     for wrong in ("", "much", "-1", "0%", "5"):
         with pytest.raises(InvalidDeclaration, match="such as '4GB'"):
             DuckDB(memory=wrong)
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_a_question_about_parquet_is_tried_on_a_parquet_file(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A planted bug: the rows of Parquet files, and only they, make the statement fail."""
+
+    def planted(path: str) -> Iterator[str]:
+        yield "ALTER TABLE protected RENAME TO others"
+        yield "CREATE TEMP VIEW protected AS SELECT * REPLACE (CAST(error('planted') AS DOUBLE) AS x) FROM others"
+
+    monkeypatch.setattr("discretion.engines.duckdb.in_file", planted)
+    monkeypatch.setattr("test_total.ENGINE", DuckDB())
+    found = outcome("SELECT SUM(x) FROM t", CALM, kind, tmp_path)
+    assert ("planted" in found) == (kind in ("pyarrow", "polars"))

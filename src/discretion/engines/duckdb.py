@@ -3,13 +3,17 @@
 import hashlib
 import logging
 import re
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from threading import Event, RLock, Thread
 from typing import Any
+from weakref import finalize
 
 import duckdb
 import numpy as np
@@ -23,7 +27,7 @@ from discretion.engines.companion import FILE, NUMBERED, PART, ROW_NUMBER, Compa
 from discretion.engines.identity import marks
 from discretion.engines.memory import arrow_table
 from discretion.engines.person import among_texts, person_text, preference
-from discretion.engines.rehearsal import commands, shape
+from discretion.engines.rehearsal import commands, in_file, shape
 from discretion.engines.source import (
     MEMORY,
     ZONED,
@@ -32,6 +36,7 @@ from discretion.engines.source import (
     in_parquet,
     is_numbered,
     is_object,
+    is_parquet,
     is_table,
     paths,
     quoted,
@@ -84,6 +89,8 @@ class DuckDB:
         self._types: dict[str, dict[str, str]] = {}  # fingerprint -> schema
         self._companions: dict[tuple[str, ...], Companion | None] = {}  # fingerprints and columns -> preferences by row
         self._opened: dict[tuple[Any, ...], duckdb.DuckDBPyConnection] = {}  # sources as they are now -> connection
+        self._stage = tempfile.mkdtemp(prefix="discretion-")  # for files of made-up rows
+        finalize(self, shutil.rmtree, self._stage, ignore_errors=True)
         self._lock = RLock()  # opening a source asks for its schema, which opens it too
 
     def attach(self, name: str, table: Any) -> str:
@@ -180,14 +187,17 @@ class DuckDB:
         """Run the statement over made-up rows with the extremes of every type, and refuse it if one makes it fail."""
         rows: Rows = request.source
         apart = self.schema(rows.cohorts.register) if rows.cohorts.register else {}
-        mark = shape(request, apart)
+        in_files = is_parquet(rows.query.table.source)
+        mark = (in_files, *shape(request, apart))
         if mark in self._rehearsed:
             return
         usual = _types(rows, apart)
         known = (usual, replace(usual, owned=True, bounded=True, unique=True))
         stated = [statement(rows, request.measures, facts, "") for facts in known]
-        with self._connected({}, {name: table for one in stated for name, table in one.tables.items()}) as connection:
-            for command in commands(rows, apart, stated[0]):
+        tables = {name: table for one in stated for name, table in one.tables.items()}
+        with self._connected({}, tables) as connection, NamedTemporaryFile(dir=self._stage, suffix=".parquet") as file:
+            made_up = [*commands(rows, apart, stated[0]), *(in_file(file.name) if in_files else ())]
+            for command in made_up:
                 connection.execute(command)
             try:
                 for one in stated:
@@ -327,6 +337,8 @@ class DuckDB:
             if is_table(source):
                 connection.execute(f"ATTACH {quoted(source.rpartition('#')[0])} AS in_{name} (READ_ONLY)")
         connection.execute(f"SET allowed_paths = [{', '.join(map(quoted, files))}]")
+        if not sources:
+            connection.execute(f"SET allowed_directories = [{quoted(self._stage)}]")  # made-up rows alone
         connection.execute("SET enable_external_access = false")
         connection.execute("SET enable_progress_bar = false")  # it would print how far a query is
         for name, source in kept.items():

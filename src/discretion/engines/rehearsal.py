@@ -11,6 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from discretion.engines import Rows
+from discretion.engines.source import quoted
 from discretion.engines.sql import Statement
 from discretion.sql.type import REACH, digits
 from discretion.statistics import Request
@@ -76,6 +77,13 @@ def shape(request: Request, register: Mapping[str, str]) -> tuple[Any, ...]:
     return rows.query.text, declared, asked, measures, outside
 
 
+def in_file(path: str) -> Iterator[str]:
+    """Return the commands that move the made-up rows to a Parquet file: its plan may differ from that of a table."""
+    yield f"COPY protected TO {quoted(path)} (FORMAT parquet)"
+    yield "DROP TABLE protected"
+    yield f"CREATE TEMP VIEW protected AS SELECT * FROM read_parquet({quoted(path)})"
+
+
 def commands(rows: Rows, register: Mapping[str, str], stated: Statement) -> Iterator[str]:
     """What makes every source of a statement, filled with made-up rows."""
     columns = {"protected": rows.query.table.columns, "register": register}
@@ -94,9 +102,10 @@ def made_up(name: str, columns: Mapping[str, str], statement: exp.Expr, levels: 
     if not choices:
         return
     names = ", ".join(_named(column) for column in columns if column in used)
-    values = ", ".join(f"([{', '.join(found)}])[n[{place + 1}]]" for place, found in enumerate(choices))
-    rows = ", ".join(map(str, _combined([len(found) for found in choices])))
-    yield f"INSERT INTO {name} ({names}) SELECT {values} FROM (SELECT UNNEST([{rows}]) AS n)"
+    lists = ", ".join(f"[{', '.join(found)}] AS v{place}" for place, found in enumerate(choices, start=1))
+    values = ", ".join(f"v{place}[n[{place}]]" for place in range(1, len(choices) + 1))
+    rows = f"CAST('{_combined([len(found) for found in choices])}' AS INTEGER[][])"  # one text is quick to parse
+    yield f"INSERT INTO {name} ({names}) SELECT {values} FROM (SELECT {lists}), (SELECT UNNEST({rows}) AS n)"
 
 
 def _combined(sizes: Sequence[int]) -> list[list[int]]:
