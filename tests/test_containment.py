@@ -22,7 +22,7 @@ from discretion.query import parse
 
 COUNT = "SELECT COUNT(*) FROM patients WHERE age > 50"
 OTHER = "SELECT AVG(age) FROM patients WHERE smoker"
-KILLED = "SELECT SUM(age) FROM patients"  # asked by nobody else, who would wait for its answer
+KILLED = "SELECT SUM(age) FROM patients"
 VISITS = "SELECT COUNT(*) FROM visits"
 FAILURES = [EngineFailed("x"), MemoryError(), RecursionError(), TypeError("17"), OverflowError(), duckdb.Error("17")]
 
@@ -226,7 +226,7 @@ def test_stopping_and_resuming_end_to_end(tmp_path):
     failed = command(tmp_path, "query", COUNT, *at, planted=True)
     assert (4, True) == (failed.returncode, TableStopped.sentence in " ".join(failed.stderr.split()))
     assert "17" not in failed.stdout
-    for sql in (COUNT, OTHER, VISITS):
+    for sql in (COUNT, OTHER, VISITS, KILLED):  # the last one is paid for: nobody waits for its answer
         refused = command(tmp_path, "query", sql, *at)
         assert (4, True) == (refused.returncode, TableStopped.sentence in " ".join(refused.stderr.split()))
     history = json.loads(command(tmp_path, "history", *at, "--json").stdout)

@@ -46,17 +46,19 @@ def connect(
     migrate: bool = False,
     answer_every: float = 0.0,
     copies: str | Path | None = None,
+    memory: str = "50%",
 ) -> "Connection":
     """Open the ledger at a path or PostgreSQL URL; a path that does not exist becomes a new ledger.
 
     migrate       bring a ledger of an older version up to date, which is refused otherwise; make a copy first
     answer_every  seconds between ticks: answers come, and entries are written, on a tick only; 0: at once
     copies        the folder for copies of sources that cannot be read in place; the ledger's own if it is not given
+    memory        what the database may use for a question: a share of the machine's memory, or a size such as "4GB"
     """
     if engine not in ENGINES:
         raise InvalidDeclaration(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {engine!r}.")
     # An engine is loaded when it is chosen: discretion itself needs none of them to be installed.
-    opened: Engine = getattr(import_module(f"discretion.engines.{engine}"), ENGINES[engine])()
+    opened: Engine = getattr(import_module(f"discretion.engines.{engine}"), ENGINES[engine])(memory=memory)
     how: dict[str, Any] = {"create": create, "migrate": migrate, "answer_every": answer_every, "copies": copies}
     return Connection(str(ledger), opened, analyst=analyst, **how)
 

@@ -2,13 +2,18 @@
 
 import hashlib
 import logging
+import re
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from threading import RLock, Timer
+from tempfile import NamedTemporaryFile
+from threading import Event, RLock, Thread
 from typing import Any
+from weakref import finalize
 
 import duckdb
 import numpy as np
@@ -22,7 +27,7 @@ from discretion.engines.companion import FILE, NUMBERED, PART, ROW_NUMBER, Compa
 from discretion.engines.identity import marks
 from discretion.engines.memory import arrow_table
 from discretion.engines.person import among_texts, person_text, preference
-from discretion.engines.rehearsal import commands, shape
+from discretion.engines.rehearsal import commands, in_file, shape
 from discretion.engines.source import (
     MEMORY,
     ZONED,
@@ -31,6 +36,7 @@ from discretion.engines.source import (
     in_parquet,
     is_numbered,
     is_object,
+    is_parquet,
     is_table,
     paths,
     quoted,
@@ -38,7 +44,7 @@ from discretion.engines.source import (
 )
 from discretion.engines.sql import Facts, Statement, statement
 from discretion.engines.survey import distinct_texts, keys_without_rows, people_survey, rows_survey
-from discretion.errors import EngineFailed, InvalidPreference, QueryRefused
+from discretion.errors import EngineFailed, InvalidDeclaration, InvalidPreference, QueryRefused
 from discretion.noise import coin_key
 from discretion.statistics import Measure, Request, Statistics
 from discretion.table import Table
@@ -59,15 +65,19 @@ _LOCKED = {
 # whole, so it may be tested anywhere; its check for NaN and infinity is inside it and moves with it.
 # Of two tables joined, DuckDB holds the second in memory: statements name the larger one first.
 _OPTIMIZERS = ("unused_columns", "filter_pushdown")
-TIME_LIMIT = 3_600.0  # seconds that one statement may take
+TIME_LIMIT = 3_600.0  # seconds that reading a source may take: a statement, or what is found out before it
+_MEMORY = re.compile(r"[1-9]\d{0,8} ?([KMGT]i?B|%)")
+MEMORY_LIMIT = "50%"  # of what the machine has, or of what this program may use of it
 
 
 class DuckDB:
     """The embedded engine. It reads Parquet files, tables of DuckDB files and attached objects; others are copied."""
 
     def __init__(
-        self, *, threads: int | None = None, memory: str | None = None, timeout_seconds: float = TIME_LIMIT
+        self, *, threads: int | None = None, memory: str = MEMORY_LIMIT, timeout_seconds: float = TIME_LIMIT
     ) -> None:
+        if not _MEMORY.fullmatch(memory):
+            raise InvalidDeclaration(f"memory must be a size or a share, such as '4GB' or '50%', got {memory!r}.")
         limits = {"threads": threads, "memory_limit": memory}
         limits |= {"disabled_optimizers": ",".join(_others(_OPTIMIZERS))}
         self._config: Any = _LOCKED | {name: str(limit) for name, limit in limits.items() if limit is not None}
@@ -79,6 +89,8 @@ class DuckDB:
         self._types: dict[str, dict[str, str]] = {}  # fingerprint -> schema
         self._companions: dict[tuple[str, ...], Companion | None] = {}  # fingerprints and columns -> preferences by row
         self._opened: dict[tuple[Any, ...], duckdb.DuckDBPyConnection] = {}  # sources as they are now -> connection
+        self._stage = tempfile.mkdtemp(prefix="discretion-")  # for files of made-up rows
+        finalize(self, shutil.rmtree, self._stage, ignore_errors=True)
         self._lock = RLock()  # opening a source asks for its schema, which opens it too
 
     def attach(self, name: str, table: Any) -> str:
@@ -175,18 +187,21 @@ class DuckDB:
         """Run the statement over made-up rows with the extremes of every type, and refuse it if one makes it fail."""
         rows: Rows = request.source
         apart = self.schema(rows.cohorts.register) if rows.cohorts.register else {}
-        mark = shape(request, apart)
+        in_files = is_parquet(rows.query.table.source)
+        mark = (in_files, *shape(request, apart))
         if mark in self._rehearsed:
             return
         usual = _types(rows, apart)
         known = (usual, replace(usual, owned=True, bounded=True, unique=True))
         stated = [statement(rows, request.measures, facts, "") for facts in known]
-        with self._connected({}, {name: table for one in stated for name, table in one.tables.items()}) as connection:
-            for command in commands(rows, apart, stated[0]):
+        tables = {name: table for one in stated for name, table in one.tables.items()}
+        with self._connected({}, tables) as connection, NamedTemporaryFile(dir=self._stage, suffix=".parquet") as file:
+            made_up = [*commands(rows, apart, stated[0]), *(in_file(file.name) if in_files else ())]
+            for command in made_up:
                 connection.execute(command)
             try:
                 for one in stated:
-                    self._run(connection, one.select.sql("duckdb"))
+                    connection.sql(one.select.sql("duckdb")).to_arrow_table()
             except duckdb.Error as failure:  # it can only quote types, made-up values and what the analyst wrote
                 reason = str(failure).splitlines()[0].rstrip(".")
                 raise QueryRefused(
@@ -201,21 +216,11 @@ class DuckDB:
         with self._unchanged([table.source, *register]):  # what is found out about them holds for what is read
             stated = statement(rows, request.measures, self._facts(rows), coin_key())
             with self._connected(stated.sources, stated.tables, table.columns) as connection:
-                answer = self._run(connection, stated.select.sql("duckdb"))
+                answer = connection.sql(stated.select.sql("duckdb")).to_arrow_table()
         shape = (len(rows.query.groups), rows.cohorts.count)
         columns = {column.name: column for column in stated.columns}
         pairs = zip(request.measures, stated.names, strict=True)
         return tuple(_statistics(answer, stated, columns[name], measure, shape) for measure, name in pairs)
-
-    def _run(self, connection: duckdb.DuckDBPyConnection, text: str) -> pa.Table:
-        """The answer to a statement, within the time limit."""
-        timer = Timer(self._timeout, connection.interrupt)
-        timer.daemon = True
-        timer.start()
-        try:
-            return connection.sql(text).to_arrow_table()
-        finally:
-            timer.cancel()
 
     def _facts(self, rows: Rows) -> Facts:
         table, cohorts = rows.query.table, rows.cohorts
@@ -318,8 +323,9 @@ class DuckDB:
                     found = {name: self._table(source)[0] for name, source in sources.items() if is_object(source)}
                     for name, table in {**found, **tables}.items():
                         connection.register(name, table)
-                    yield connection
-        except duckdb.Error as failure:
+                    with _limited(connection, self._timeout):
+                        yield connection
+        except (duckdb.Error, pa.ArrowException, OSError) as failure:  # the last two: of a reader
             logger.error("DuckDB failed: %s", type(failure).__name__)  # its own words may quote a private value
             raise EngineFailed("The database failed; the operator's log names the kind of failure.") from None
 
@@ -331,6 +337,8 @@ class DuckDB:
             if is_table(source):
                 connection.execute(f"ATTACH {quoted(source.rpartition('#')[0])} AS in_{name} (READ_ONLY)")
         connection.execute(f"SET allowed_paths = [{', '.join(map(quoted, files))}]")
+        if not sources:
+            connection.execute(f"SET allowed_directories = [{quoted(self._stage)}]")  # made-up rows alone
         connection.execute("SET enable_external_access = false")
         connection.execute("SET enable_progress_bar = false")  # it would print how far a query is
         for name, source in kept.items():
@@ -357,6 +365,25 @@ class DuckDB:
         if name not in self._attached:
             raise EngineFailed(f"{name!r} was an object of an earlier program. Attach it again, or protect a file.")
         return self._attached[name]
+
+
+@contextmanager
+def _limited(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
+    """Interrupt what still runs on a connection after so many seconds, statement after statement."""
+    done = Event()
+
+    def interrupt() -> None:
+        late = not done.wait(seconds)
+        while late and not done.wait(0.05):
+            connection.interrupt()
+
+    watch = Thread(target=interrupt, daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watch.join()
 
 
 @cache

@@ -4,18 +4,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
-from itertools import combinations, product
+from itertools import count, product
 from math import prod
 from typing import Any
 
 from sqlglot import exp
 
 from discretion.engines import Rows
+from discretion.engines.source import quoted
 from discretion.engines.sql import Statement
 from discretion.sql.type import REACH, digits
 from discretion.statistics import Request
 
-MOST_ROWS = 1_000
+MOST_ROWS = 1_000  # of all combinations; pairs take about as many rows as the square of the longest list of values
 _FLOATS = ("DOUBLE", "FLOAT", "REAL")
 _DOUBLES = (
     "'nan'",
@@ -76,6 +77,13 @@ def shape(request: Request, register: Mapping[str, str]) -> tuple[Any, ...]:
     return rows.query.text, declared, asked, measures, outside
 
 
+def in_file(path: str) -> Iterator[str]:
+    """Return the commands that move the made-up rows to a Parquet file: its plan may differ from that of a table."""
+    yield f"COPY protected TO {quoted(path)} (FORMAT parquet)"
+    yield "DROP TABLE protected"
+    yield f"CREATE TEMP VIEW protected AS SELECT * FROM read_parquet({quoted(path)})"
+
+
 def commands(rows: Rows, register: Mapping[str, str], stated: Statement) -> Iterator[str]:
     """What makes every source of a statement, filled with made-up rows."""
     columns = {"protected": rows.query.table.columns, "register": register}
@@ -94,22 +102,31 @@ def made_up(name: str, columns: Mapping[str, str], statement: exp.Expr, levels: 
     if not choices:
         return
     names = ", ".join(_named(column) for column in columns if column in used)
-    values = ", ".join(f"([{', '.join(found)}])[n[{place + 1}]]" for place, found in enumerate(choices))
-    rows = ", ".join(map(str, _combined([len(found) for found in choices])))
-    yield f"INSERT INTO {name} ({names}) SELECT {values} FROM (SELECT UNNEST([{rows}]) AS n)"
+    lists = ", ".join(f"[{', '.join(found)}] AS v{place}" for place, found in enumerate(choices, start=1))
+    values = ", ".join(f"v{place}[n[{place}]]" for place in range(1, len(choices) + 1))
+    rows = f"CAST('{_combined([len(found) for found in choices])}' AS INTEGER[][])"  # one text is quick to parse
+    yield f"INSERT INTO {name} ({names}) SELECT {values} FROM (SELECT {lists}), (SELECT UNNEST({rows}) AS n)"
 
 
 def _combined(sizes: Sequence[int]) -> list[list[int]]:
-    """The numbers (from 1) of values to combine: all combinations, if these are few; else every pair of two columns."""
+    """Return the numbers (from 1) of values to combine: all combinations if these are few; else all pairs of values.
+
+    The pairs are those of an orthogonal array: for a prime p, the p² rows (a + j b mod p), one for every a and b, hold
+    every pair of values of every two columns j. One more column may be b itself. More columns than these p + 1 are
+    numbered by their digits, and every digit has rows of its own: two columns differ in one digit at least.
+    """
     if prod(sizes) <= MOST_ROWS:
         return [list(row) for row in product(*(range(1, size + 1) for size in sizes))]
-    rows = []
-    for one, other in combinations(range(len(sizes)), 2):
-        for number, pair in enumerate(product(range(sizes[one]), range(sizes[other]))):
-            spread = [number * (place + 2) + place for place in range(len(sizes))]
-            spread[one], spread[other] = pair
-            rows.append([1 + chosen % size for chosen, size in zip(spread, sizes, strict=True)])
-    return rows[:: 1 + len(rows) // MOST_ROWS]
+    prime = next(p for p in count(max(sizes)) if all(p % divisor for divisor in range(2, p)))
+    rows, digits = [], 1
+    while (prime + 1) ** digits < len(sizes):
+        digits += 1
+    for digit in range(digits):
+        places = [column // (prime + 1) ** digit % (prime + 1) for column in range(len(sizes))]
+        for a, b in product(range(prime), range(prime)):
+            chosen = [b if place == prime else (a + place * b) % prime for place in places]
+            rows.append([1 + one % size for one, size in zip(chosen, sizes, strict=True)])
+    return rows
 
 
 def _extremes(sql_type: str, written: Mapping[str, list[str]]) -> list[str]:

@@ -30,6 +30,11 @@ def is_table(place: str) -> bool:
     return "#" in place and not is_object(place) and not place.endswith("/") and not Path(place).exists()
 
 
+def is_parquet(place: str) -> bool:
+    """Tell whether these are Parquet files."""
+    return not is_object(place) and not is_table(place)
+
+
 def is_text(place: str) -> bool:
     """Tell whether this is a text that version 0.1.0 read in place; it is copied when it is admitted."""
     return not is_object(place) and not is_table(place) and place.lower().endswith(TEXT)
@@ -144,7 +149,7 @@ def content_names(place: str) -> list[str]:
 def is_numbered(place: str, types: Mapping[str, str]) -> bool:
     """Tell whether every row has a number: in Parquet files it has, unless they use those names for something else."""
     taken = {"file_index", "file_row_number", FILE, ROW_NUMBER, FOUND} & {name.lower() for name in types}
-    return not (is_object(place) or is_table(place) or taken)
+    return is_parquet(place) and not taken
 
 
 def paths(place: str) -> str:

@@ -20,7 +20,7 @@ from discretion.ledger.offer import Cohort, Offer
 from discretion.ledger.people import person_text
 from discretion.ledger.receipt import Receipt, receipt
 from discretion.ledger.register import Register, cohorts_of, enroll, last_changes, load, load_all
-from discretion.ledger.stop import Stop, resume, stop, stops
+from discretion.ledger.stop import Stop, refuse_stopped, resume, stop, stops
 from discretion.ledger.store import Store
 from discretion.preference import MICRO
 from discretion.table import Table
@@ -200,12 +200,15 @@ class Ledger:
     def awaited(self, question: str) -> str | None:
         """The answer to the very same question; wait while somebody who paid for it computes it.
 
-        None if nobody did, or if they gave up or were silent for too long: then the next asker pays.
+        None if nobody did, or if they gave up or were silent for too long: then the next asker pays. Refused while the
+        register is stopped, because no answer is delivered then.
         """
         pause = 0.01
         while True:
             with self._store.reading() as db:
-                found, pending = spend.answered(db, question), spend.is_pending(db, question)
+                found, pending = spend.answered(db, question), spend.pending(db, question)
+                for name in pending if found is None else ():
+                    refuse_stopped(db, load(db, name))
             if found is not None or not pending:
                 return found
             sleep(pause)

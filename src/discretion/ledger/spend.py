@@ -141,19 +141,19 @@ def abandon(tx: Writing, id: str) -> Entry | None:
     return append(tx, "abandon", facts, question=question or None, settles=paid.seq)
 
 
-def is_pending(db: sa.Connection, question: str) -> bool:
-    """Return whether somebody paid for this question and may still deliver its answer."""
+def pending(db: sa.Connection, question: str) -> set[str]:
+    """Return the registers that paid for this question and whose answer may still be delivered."""
     paid, later = schema.entry.c, schema.entry.alias().c
     ended = sa.exists(sa.select(later.seq).where(later.settles == paid.seq))
     query = sa.select(paid.body).where(paid.question == question, paid.kind == "charge", ~ended)
     now = datetime.now(UTC)
-    times = [datetime.fromisoformat(json.loads(body)["time"]) for body in db.scalars(query)]
-    return any(abs(now - time) < UNDELIVERED for time in times)  # abs: another machine's clock may be ahead
+    found = [json.loads(body) for body in db.scalars(query)]  # abs: another machine's clock may be ahead
+    return {one["register"] for one in found if abs(now - datetime.fromisoformat(one["time"])) < UNDELIVERED}
 
 
 def _refuse_twice(db: sa.Connection, question: str) -> None:
     """Refuse to charge a question that is answered or being answered: one charge for one question."""
-    if question and (answered(db, question) is not None or is_pending(db, question)):
+    if question and (answered(db, question) is not None or pending(db, question)):
         raise PlanOutdated("Somebody else asked the same question at the same time; ask again to get its answer.")
 
 

@@ -96,7 +96,7 @@ def arithmetic(node: exp.Expr, operands: Operands) -> Scalar:
     shared, result, reach = (DOUBLE, DOUBLE, 0) if real else _meeting(node, left, right)
     known: dict[str, Any] = {"whole": left.whole and right.whole and not real, "low": low, "high": high}
     known["values"] = interval.few_values(node, left, right)
-    each = [shared or types.decimal(*types.digits(part.type, part.reach)) for part in (left, right)]
+    each = [shared, shared] if shared else types.factors(*(types.digits(one.type, one.reach) for one in (left, right)))
     parts = [part.to(one, exact=True) for part, one in zip((left, right), each, strict=True)]
     divides = isinstance(node, (exp.Div, exp.IntDiv, exp.Mod))
     if divides and not (right.literal and right.low):  # engines differ on a division by zero

@@ -38,6 +38,7 @@ REACH = {  # the largest absolute value of each type of whole numbers
     "UHUGEINT": 2**128,
 }
 MOST_DIGITS = 38  # of a DECIMAL
+NARROW_DIGITS = 18  # of a DECIMAL that the database holds in 64 bits
 FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)  # other dates count as missing
 _DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -62,6 +63,18 @@ def digits(sql_type: str, reach: int) -> tuple[int, int]:
         return len(str(reach)), 0
     width, scale = int(found[1]), int(found[2])
     return width - scale, scale
+
+
+def factors(left: tuple[int, int], right: tuple[int, int]) -> list[str]:
+    """Return the DECIMAL types to multiply two numbers in, given their digits before and after the point.
+
+    The database multiplies two numbers of up to 18 digits in 64 bits, and fails where the product has more digits. It
+    takes 128 bits as soon as one of the two types is wider.
+    """
+    first, second = ((max(before + after, 1), after) for before, after in (left, right))
+    if max(first[0], second[0]) <= NARROW_DIGITS < first[0] + second[0]:
+        first = (NARROW_DIGITS + 1, first[1])
+    return [f"DECIMAL({width},{scale})" for width, scale in (first, second)]
 
 
 def fits(value: Fraction, sql_type: str) -> bool:
