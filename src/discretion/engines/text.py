@@ -26,7 +26,10 @@ _NO_NUMBER = r"(?i)[+-]?(nan|inf|infinity)"
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME = rf"{_DATE}[ T][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}(\.[0-9]{{1,9}})?)?"
 _ZONED = rf"{_TIME} ?(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)"
-_JSON_TYPES = ("BOOLEAN", "BIGINT", "UBIGINT", "HUGEINT", "DOUBLE", "DATE", "TIMESTAMP")
+_JSON_TYPES = ("BOOLEAN", "BIGINT", "UBIGINT", "HUGEINT", "DOUBLE")
+_JSON = "sample_size = -1, union_by_name = true, map_inference_threshold = -1"  # many fields are columns, not a map
+_JSON_MIXED = "JSON"  # a column of texts and numbers, or of lists
+_COUNTS = ("n", "b", "i", "f", "d", "t", "z", "c")  # what _measures counts
 _INTEGER = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 
 
@@ -63,14 +66,22 @@ def stage_csv(connection: duckdb.DuckDBPyConnection, source: Source, files: Sequ
     return first
 
 
-def stage_json(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> dict[str, Guess]:
-    """Let JSON files be seen as one table of texts; return the types that all values of a column have."""
+def stage_json(connection: duckdb.DuckDBPyConnection, source: Source, files: Sequence[str]) -> dict[str, Guess]:
+    """Let JSON files be seen as one table of texts; return the types that all values of a column have.
+
+    Texts may be dates or times, since JSON has neither; a text of digits stays a text.
+    """
     listed = ", ".join(map(quoted, files))
-    described = connection.sql(f"DESCRIBE SELECT * FROM read_json([{listed}], sample_size = -1, union_by_name = true)")
+    described = connection.sql(f"DESCRIBE SELECT * FROM read_json([{listed}], {_JSON})")
     found = {row[0]: row[1] for row in described.fetchall()}
-    texts = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in found)
-    connection.execute(f"CREATE VIEW {STAGED} AS SELECT * FROM read_json([{listed}], columns = {{{texts}}})")
-    return {name: Guess(sql_type=kind if kind in _JSON_TYPES else "VARCHAR") for name, kind in found.items()}
+    columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in found)
+    connection.execute(f"CREATE VIEW {STAGED} AS SELECT * FROM read_json([{listed}], columns = {{{columns}}})")
+    texts = [name for name, kind in found.items() if kind not in (*_JSON_TYPES, _JSON_MIXED)]
+    times = {
+        name: one for name, one in guess(connection, texts, source).items() if one.sql_type in ("DATE", "TIMESTAMP")
+    }
+    plain = {name: Guess(sql_type=kind if kind in _JSON_TYPES else "VARCHAR") for name, kind in found.items()}
+    return plain | times
 
 
 def stage_excel(connection: duckdb.DuckDBPyConnection, source: Source, files: Sequence[str]) -> tuple[str, ...]:
@@ -182,14 +193,16 @@ def _cell(value: Any) -> str | None:
 def guess(connection: duckdb.DuckDBPyConnection, names: Iterable[str], source: Source) -> dict[str, Guess]:
     """Return the type that every value of a column has; a number that begins with 0, as in 007, is a text."""
     names = list(names)
-    counts = ("n", "b", "i", "f", "d", "t", "z", "c")
-    measured = [sql for name in names for sql in _measures(present(name, source), source)]
-    (row,) = connection.sql(f"SELECT {', '.join(measured)} FROM {STAGED}").fetchall()
-    size = len(counts)
-    return {
-        name: _guessed(name, dict(zip(counts, row[size * place : size * (place + 1)], strict=True)))
-        for place, name in enumerate(names)
-    }
+    if not names:
+        return {}
+    long = f"UNPIVOT {STAGED} ON {', '.join(map(named, names))} INTO NAME name VALUE value"  # many columns cost no more
+    values = f"SELECT name, {present('value', source)} AS value FROM ({long})"
+    rows = connection.sql(
+        f"SELECT name, {', '.join(_measures('value', source))} FROM ({values}) GROUP BY name"
+    ).fetchall()
+    counted = {name: dict(zip(_COUNTS, counts, strict=True)) for name, *counts in rows}
+    nothing = dict.fromkeys(_COUNTS, 0)  # every value is NULL
+    return {name: _guessed(name, counted.get(name, nothing)) for name in names}
 
 
 def _measures(value: str, source: Source) -> Iterator[str]:
