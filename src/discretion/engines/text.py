@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from discretion.errors import InvalidDeclaration
 from discretion.source import Source
 
 STAGED = "staged"
+_SIGNS = (",", ";", "\t", "|")
 _BLANKS = "' ' || chr(9) || chr(10) || chr(13) || chr(160)"
 _WHOLE = "0|-?[1-9][0-9]*"
 _NUMBER = r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
@@ -166,12 +168,23 @@ def not_utf8(path: str) -> InvalidDeclaration:
 
 
 def _delimiter(path: str) -> str:
-    """Return the sign between fields: as the ending says, or the one that the header has instead of commas."""
+    """Return the sign between fields: as the ending says, or the first that splits every line into as many fields."""
     if Path(path.lower().removesuffix(".gz")).suffix in (".tsv", ".tab"):
         return "\t"
-    header = next(_first_lines(path), "")
-    others = [sign for sign in (";", "\t", "|") if sign in header]
-    return others[0] if len(others) == 1 and "," not in header else ","
+    if splitting := [sign for sign in _SIGNS if _splits(path, sign)]:
+        return splitting[0]
+    header = next(_first_lines(path), "")  # one column, or damaged lines
+    used = [sign for sign in _SIGNS if sign in header]
+    return used[0] if len(used) == 1 else ","
+
+
+def _splits(path: str, delimiter: str) -> bool:
+    """Tell whether the first lines have as many fields as the header, and more than one."""
+    try:
+        sizes = {len(fields) for fields in islice(csv.reader(_first_lines(path), delimiter=delimiter), 100) if fields}
+    except csv.Error:
+        return False
+    return len(sizes) == 1 and sizes != {1}
 
 
 def _cell(value: Any) -> str | None:
