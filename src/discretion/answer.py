@@ -115,11 +115,9 @@ def conclude(
     answers = [draw(choice.mechanism, found, rng) for choice, found in zip(plan.choices, statistics, strict=True)]
     released = [values for values, _ in answers]
     errors = interval_errors(query, released, [by_group for _, by_group in answers])
-    shown = query.shown(released)
-    columns = query.evaluate(released)
     return Release(
-        columns={name: tuple(values[group] for group in shown) for name, values in columns.items()},
-        errors=_errors(query, released, errors, shown),
+        columns=query.finish(released),
+        errors=_errors(query, released, errors, query.shown(released)),
         mechanism=" + ".join(dict.fromkeys(choice.chosen.name for choice in plan.choices)),
         guarantee=plan.guarantee,
         simulated=rng is not None,

@@ -34,11 +34,6 @@ class LedgerAudit:
     def passed(self) -> bool:
         return not self.findings
 
-    @property
-    def first_bad(self) -> int | None:
-        """The first entry with a finding."""
-        return min((one.entry for one in self.findings if one.entry is not None), default=None)
-
     def __str__(self) -> str:
         found = [
             f"  entry {one.entry}: {one.text}" if one.entry is not None else f"  {one.text}" for one in self.findings

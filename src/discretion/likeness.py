@@ -85,11 +85,14 @@ class Likeness:
 
     def _marks(self, held: Held) -> frozenset[str]:
         """Return the marks of rows, and of what they were copied from; a source that is gone now has its name."""
-        places = [held.source]
-        if held.source.endswith(COPY) and held.origin:
-            origin = Source.from_json(held.origin)
-            places += [f"{place}#{origin.table}" if origin.table else place for place in origin.places]
-        return frozenset().union(*map(self._marks_of, places))
+        found = self._marks_of(held.source)
+        if not held.source.endswith(COPY) or not held.origin:
+            return found
+        origin = Source.from_json(held.origin)
+        part = f"#{origin.table}" if origin.table else ""
+        if origin.kind == "duckdb":  # a view has the marks of all that it reads
+            return found.union(*(self._marks_of(f"{place}{part}") for place in origin.places))
+        return found.union(*({f"{mark}{part.lower()}" for mark in self._marks_of(place)} for place in origin.places))
 
     def _marks_of(self, place: str) -> frozenset[str]:
         try:

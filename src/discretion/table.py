@@ -12,6 +12,7 @@ from discretion.sheet import Sheet, to_html
 
 MOST_GROUPS = 10_000  # that GROUP BY can have
 COPY = ".copy.parquet"  # the ending of a file that admission made
+LONGEST_TEXT = 1_000  # characters of a text that count, if nobody says otherwise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +66,7 @@ class Table:
     keys: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # column -> every value an answer shows
     required: tuple[str, ...] = ()  # columns declared never NULL; a NULL found there counts as the bound nearest 0
     lookups: Mapping[str, Lookup] = field(default_factory=dict)
-    longest_text: int = 1_000  # characters of a text that count, except in the person; the rest is cut off
+    longest_text: int = LONGEST_TEXT  # characters of a text that count, except in the person; the rest is cut off
     policy: Policy = field(default_factory=Policy)
     origin: str = ""  # what the steward gave, as `Source.to_json` writes it; empty for objects and before version 0.2
     admitted: str = ""  # the fingerprint of the state that may be asked about
@@ -141,12 +142,14 @@ class Table:
         ]
 
     def to_json(self) -> str:
-        """Return the canonical text for the ledger; what version 0.1 did not know is left out where it is empty."""
+        """Return the canonical text for the ledger; what version 0.1 did not know is left out where nobody said it."""
         stored = asdict(self)
         for kept in (stored, *stored["lookups"].values()):
             for name in ("origin", "admitted"):
                 if not kept[name]:
                     del kept[name]
+        if self.longest_text == LONGEST_TEXT:  # stored answers of version 0.1 stay free
+            del stored["longest_text"]
         return json.dumps(stored, sort_keys=True)
 
     def identity(self) -> str:

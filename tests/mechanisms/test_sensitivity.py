@@ -5,18 +5,16 @@ from math import ceil, exp
 
 import numpy as np
 import pytest
+from sensitivity_after import appeared_after, changed_after, midpoint_changed_after
 
 from discretion import noise
 from discretion.mechanisms.effect import effect_of
 from discretion.mechanisms.sensitivity import (
     Ordered,
     appeared,
-    appeared_after,
     changed,
-    changed_after,
     log_smooth,
     midpoint_changed,
-    midpoint_changed_after,
 )
 
 RANKS = {

@@ -7,12 +7,13 @@ from math import exp, log, pi, tan
 import numpy as np
 import pytest
 from scipy.special import betaincinv
+from sensitivity_after import changed_after
 from test_rank import quantile_of
 
 from discretion import noise
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.mechanisms import MECHANISMS, Belief
-from discretion.mechanisms.sensitivity import Ordered, changed_after, log_smooth
+from discretion.mechanisms.sensitivity import Ordered, log_smooth
 from discretion.mechanisms.smooth import exact_loss, largest_alpha, propose
 from discretion.plan import choose
 from discretion.preference import MICRO, Specification

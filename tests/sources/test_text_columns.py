@@ -1,7 +1,11 @@
 """Columns of a text are found by their names, in whatever order the file has them."""
 
+import fcntl
 import json
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import permutations
 from pathlib import Path
 
@@ -13,7 +17,6 @@ from discretion.cli import app
 from discretion.errors import InvalidDeclaration, SourceChanged
 from discretion.notice import SWAPPED
 
-pytestmark = pytest.mark.xdist_group("old ledger")  # its files have one place only
 FIXTURES = Path(__file__).parent / "fixtures"
 OLD_FOLDER = Path("/tmp/discretion-issue-12")  # where the files of the old ledger were: it knows no other place
 PATIENTS = [*((1, value) for value in range(500)), *((patient, 1000 + patient) for patient in range(2, 1002))]
@@ -35,22 +38,32 @@ def admissions() -> dict[str, list[object]]:
     }
 
 
+@contextmanager
+def old_folder() -> Iterator[Path]:
+    """Give the only folder in which the old ledger looks for its files, to one test of all processes at a time."""
+    parent = os.open(OLD_FOLDER.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(parent, fcntl.LOCK_EX)
+        shutil.rmtree(OLD_FOLDER, ignore_errors=True)
+        OLD_FOLDER.mkdir()
+        yield OLD_FOLDER
+    finally:
+        shutil.rmtree(OLD_FOLDER)
+        os.close(parent)  # gives the lock back
+
+
 @pytest.fixture
-def old_ledger(tmp_path: Path) -> Path:
+def old_ledger(tmp_path: Path) -> Iterator[Path]:
     """A ledger of version 0.1.0 with the wrong answers it gave, and its files where it looks for them."""
-    OLD_FOLDER.mkdir(exist_ok=True)
-    texts = {
-        "p2.csv": write_csv(tmp_path / "p2.csv", admissions()).read_text(),
-        "sorted.csv": "age,epsilon,id\n" + "".join(f"{i % 90},1,s{i}\n" for i in range(50)),
-        "people.csv": "id,epsilon\n" + "".join(f"v{i},1\n" for i in range(50)),
-    }
-    files = {name: text.encode() for name, text in texts.items()}
-    files |= {name: (FIXTURES / name).read_bytes() for name in ("plain.parquet", "visits.parquet")}
-    for name, content in files.items():
-        path = OLD_FOLDER / name
-        if not path.exists() or path.read_bytes() != content:  # another run may be reading it
-            path.write_bytes(content)
-    return Path(shutil.copy(FIXTURES / "version-0.1.0.sqlite", tmp_path / "old.discretion"))
+    ledger = Path(shutil.copy(FIXTURES / "version-0.1.0.sqlite", tmp_path / "old.discretion"))
+    dn.connect(ledger, migrate=True).close()
+    with old_folder() as folder:
+        write_csv(folder / "p2.csv", admissions())
+        (folder / "sorted.csv").write_text("age,epsilon,id\n" + "".join(f"{i % 90},1,s{i}\n" for i in range(50)))
+        (folder / "people.csv").write_text("id,epsilon\n" + "".join(f"v{i},1\n" for i in range(50)))
+        for name in ("plain.parquet", "visits.parquet"):
+            shutil.copy(FIXTURES / name, folder / name)
+        yield ledger
 
 
 def test_rows_of_one_person_never_count_as_rows_of_many(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from shapes import AGGREGATED, NUMBERS, Column, Shape, cleaned
 
 WHO = "whose row it is"  # no generated column has this name
+PLAIN = duckdb.connect()  # a plain database, which no code of the product touches
 MARGIN = 32  # a noise of 32 scales or more has a probability of 3e-14
 
 
@@ -117,7 +118,7 @@ def matching(shape: Shape, condition: str, *, is_text: bool) -> pd.DataFrame:
     """Return the rows that count and match, as the original table has them: no code of the product is involved."""
     columns = {one.name: pa.array(cleaned(one, is_text=is_text), plain_type(one)) for one in shape.columns}
     table = pa.table({**columns, "the row": np.arange(len(shape.person.values))})
-    with duckdb.connect() as db:
+    with PLAIN.cursor() as db:
         db.register("plain", table)
         kept = db.execute(f'SELECT "the row" FROM plain WHERE {condition or "TRUE"}').fetchall()
     chosen = {row for (row,) in kept}
@@ -138,6 +139,14 @@ def condition(draw: Any, columns: list[Column]) -> str:
     first = draw(one)
     how = draw(st.sampled_from(["alone", "alone", "AND", "OR"]))
     return first if how == "alone" else f"({first}) {how} ({draw(one)})"
+
+
+SPREADS = [name for name in MOMENTS if name != "AVG"]
+
+
+def spread(columns: list[Column]) -> st.SearchStrategy[Ask]:
+    """Draw a variance or a standard deviation; of few rows, the sample's is far from the population's."""
+    return st.builds(Ask, st.sampled_from(SPREADS), st.sampled_from(columns))
 
 
 @st.composite

@@ -86,6 +86,9 @@ class Column:
     def __repr__(self) -> str:
         return f"{self.name!r} {self.type}"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))  # hypothesis would print every value
+
     @property
     def sql(self) -> str:
         return '"' + self.name.replace('"', '""') + '"'
@@ -133,6 +136,9 @@ class Shape:
 
     def __repr__(self) -> str:
         return f"{len(self.person.values)} rows of {self.person}, {self.protects}, {self.columns[:9]}"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))
 
     def table(self) -> pa.Table:
         """Return the whole table, its columns in the drawn order."""
@@ -191,7 +197,7 @@ PEOPLE = {
 
 @st.composite
 def shapes(
-    draw: Any, types: tuple[str, ...] = TYPES, most_columns: int = 30, people: tuple[int, int] = (20, 50)
+    draw: Any, types: tuple[str, ...] = TYPES, most_columns: int = 200, people: tuple[int, int] = (20, 50)
 ) -> Shape:
     """Draw a table."""
     rng = simulation(draw(st.integers(0, 2**32 - 1), label="seed"))

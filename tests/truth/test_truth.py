@@ -10,7 +10,7 @@ from asking import JOINED, Protected, protect, wrong, wrong_groups, wrong_lookup
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from kinds import KINDS, Kind
-from questions import aggregated, condition, counts, numeric
+from questions import aggregated, condition, counts, numeric, spread
 from shapes import EPSILON, Column, shapes
 
 import discretion as dn
@@ -23,6 +23,7 @@ RUN: dict[str, Any] = {
     "deadline": None,
     "database": None,
     "suppress_health_check": list(HealthCheck),
+    "report_multiple_bugs": False,
     "phases": [Phase.generate],  # a table is large and slow to shrink; what is wrong is said in one line
 }
 
@@ -39,14 +40,22 @@ def examine(kind: Kind, data: Any, folder: Path, write: Any = None) -> list[str]
 
 
 def drawn(asked: Protected, columns: list[Column], data: Any) -> list[str]:
-    """Ask what is drawn: counts, numbers, groups and lookups; together they cost nobody more than they have."""
+    """Ask what is drawn: many questions, or one about a spread that has almost all of everybody's allowance."""
     where = data.draw(st.one_of(st.just(""), condition(columns)), label="where")
-    asks = [data.draw(counts(columns, one), label="count") for one in columns[: 15 // asked.shape.rows_per_person]]
     command = not asked.kind.in_memory and data.draw(st.booleans(), label="by the command line")
-    found = wrong(asked, asks, where, 0.5, by_command=command)
+    numbers = aggregated(columns)
+    if numbers and data.draw(st.sampled_from([False, False, True]), label="one question only"):
+        return wrong(asked, [data.draw(spread(numbers), label="spread")], where, 1.0, by_command=command)
+    return several(asked, columns, where, data, by_command=command)
+
+
+def several(asked: Protected, columns: list[Column], where: str, data: Any, *, by_command: bool) -> list[str]:
+    """Ask for counts, numbers, groups and a lookup; together they cost nobody more than they have."""
+    asks = [data.draw(counts(columns, one), label="count") for one in columns[: 15 // asked.shape.rows_per_person]]
+    found = wrong(asked, asks, where, 0.5, by_command=by_command)
     if numbers := aggregated(columns):
         asks = st.lists(numeric(numbers), min_size=1, max_size=2, unique_by=lambda ask: ask.function)
-        found += wrong(asked, data.draw(asks, label="numbers"), where, 0.25, by_command=command)
+        found += wrong(asked, data.draw(asks, label="numbers"), where, 0.25, by_command=by_command)
     if grouped := [one for one in columns if one.type in ("text", "category", "bool")]:
         found += wrong_groups(asked, data.draw(st.sampled_from(grouped), label="groups"), 0.2)
     joined = [one for one in asked.shape.columns if one.type in JOINED]

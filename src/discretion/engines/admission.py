@@ -207,7 +207,7 @@ def _texts(
     if source.types.get(person, "VARCHAR") != "VARCHAR":
         raise InvalidDeclaration(f"People in a text are always named by text: leave {person!r} out of `types`.")
     if source.kind == "json":
-        found = stage_json(connection, files)
+        found = stage_json(connection, source, files)
     elif source.kind == "csv":
         found = guess(
             connection, stage_csv(connection, source, opened.enter_context(in_utf8(source, files, private))), source

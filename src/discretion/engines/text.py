@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from discretion.errors import InvalidDeclaration
 from discretion.source import Source
 
 STAGED = "staged"
+_SIGNS = (",", ";", "\t", "|")
 _BLANKS = "' ' || chr(9) || chr(10) || chr(13) || chr(160)"
 _WHOLE = "0|-?[1-9][0-9]*"
 _NUMBER = r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
@@ -26,7 +28,10 @@ _NO_NUMBER = r"(?i)[+-]?(nan|inf|infinity)"
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME = rf"{_DATE}[ T][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}(\.[0-9]{{1,9}})?)?"
 _ZONED = rf"{_TIME} ?(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)"
-_JSON_TYPES = ("BOOLEAN", "BIGINT", "UBIGINT", "HUGEINT", "DOUBLE", "DATE", "TIMESTAMP")
+_JSON_TYPES = ("BOOLEAN", "BIGINT", "UBIGINT", "HUGEINT", "DOUBLE")
+_JSON = "sample_size = -1, union_by_name = true, map_inference_threshold = -1"  # many fields are columns, not a map
+_JSON_MIXED = "JSON"  # a column of texts and numbers, or of lists
+_COUNTS = ("n", "b", "i", "f", "d", "t", "z", "c")  # what _measures counts
 _INTEGER = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 
 
@@ -63,14 +68,22 @@ def stage_csv(connection: duckdb.DuckDBPyConnection, source: Source, files: Sequ
     return first
 
 
-def stage_json(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> dict[str, Guess]:
-    """Let JSON files be seen as one table of texts; return the types that all values of a column have."""
+def stage_json(connection: duckdb.DuckDBPyConnection, source: Source, files: Sequence[str]) -> dict[str, Guess]:
+    """Let JSON files be seen as one table of texts; return the types that all values of a column have.
+
+    Texts may be dates or times, since JSON has neither; a text of digits stays a text.
+    """
     listed = ", ".join(map(quoted, files))
-    described = connection.sql(f"DESCRIBE SELECT * FROM read_json([{listed}], sample_size = -1, union_by_name = true)")
+    described = connection.sql(f"DESCRIBE SELECT * FROM read_json([{listed}], {_JSON})")
     found = {row[0]: row[1] for row in described.fetchall()}
-    texts = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in found)
-    connection.execute(f"CREATE VIEW {STAGED} AS SELECT * FROM read_json([{listed}], columns = {{{texts}}})")
-    return {name: Guess(sql_type=kind if kind in _JSON_TYPES else "VARCHAR") for name, kind in found.items()}
+    columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in found)
+    connection.execute(f"CREATE VIEW {STAGED} AS SELECT * FROM read_json([{listed}], columns = {{{columns}}})")
+    texts = [name for name, kind in found.items() if kind not in (*_JSON_TYPES, _JSON_MIXED)]
+    times = {
+        name: one for name, one in guess(connection, texts, source).items() if one.sql_type in ("DATE", "TIMESTAMP")
+    }
+    plain = {name: Guess(sql_type=kind if kind in _JSON_TYPES else "VARCHAR") for name, kind in found.items()}
+    return plain | times
 
 
 def stage_excel(connection: duckdb.DuckDBPyConnection, source: Source, files: Sequence[str]) -> tuple[str, ...]:
@@ -155,12 +168,23 @@ def not_utf8(path: str) -> InvalidDeclaration:
 
 
 def _delimiter(path: str) -> str:
-    """Return the sign between fields: as the ending says, or the one that the header has instead of commas."""
+    """Return the sign between fields: as the ending says, or the first that splits every line into as many fields."""
     if Path(path.lower().removesuffix(".gz")).suffix in (".tsv", ".tab"):
         return "\t"
-    header = next(_first_lines(path), "")
-    others = [sign for sign in (";", "\t", "|") if sign in header]
-    return others[0] if len(others) == 1 and "," not in header else ","
+    if splitting := [sign for sign in _SIGNS if _splits(path, sign)]:
+        return splitting[0]
+    header = next(_first_lines(path), "")  # one column, or damaged lines
+    used = [sign for sign in _SIGNS if sign in header]
+    return used[0] if len(used) == 1 else ","
+
+
+def _splits(path: str, delimiter: str) -> bool:
+    """Tell whether the first lines have as many fields as the header, and more than one."""
+    try:
+        sizes = {len(fields) for fields in islice(csv.reader(_first_lines(path), delimiter=delimiter), 100) if fields}
+    except csv.Error:
+        return False
+    return len(sizes) == 1 and sizes != {1}
 
 
 def _cell(value: Any) -> str | None:
@@ -182,14 +206,16 @@ def _cell(value: Any) -> str | None:
 def guess(connection: duckdb.DuckDBPyConnection, names: Iterable[str], source: Source) -> dict[str, Guess]:
     """Return the type that every value of a column has; a number that begins with 0, as in 007, is a text."""
     names = list(names)
-    counts = ("n", "b", "i", "f", "d", "t", "z", "c")
-    measured = [sql for name in names for sql in _measures(present(name, source), source)]
-    (row,) = connection.sql(f"SELECT {', '.join(measured)} FROM {STAGED}").fetchall()
-    size = len(counts)
-    return {
-        name: _guessed(name, dict(zip(counts, row[size * place : size * (place + 1)], strict=True)))
-        for place, name in enumerate(names)
-    }
+    if not names:
+        return {}
+    long = f"UNPIVOT {STAGED} ON {', '.join(map(named, names))} INTO NAME name VALUE value"  # many columns cost no more
+    values = f"SELECT name, {present('value', source)} AS value FROM ({long})"
+    rows = connection.sql(
+        f"SELECT name, {', '.join(_measures('value', source))} FROM ({values}) GROUP BY name"
+    ).fetchall()
+    counted = {name: dict(zip(_COUNTS, counts, strict=True)) for name, *counts in rows}
+    nothing = dict.fromkeys(_COUNTS, 0)  # every value is NULL
+    return {name: _guessed(name, counted.get(name, nothing)) for name in names}
 
 
 def _measures(value: str, source: Source) -> Iterator[str]:

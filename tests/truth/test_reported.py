@@ -1,0 +1,72 @@
+"""What was reported as wrong is right now, on the command line of a real process as a user types it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from asking import protect
+from hypothesis import find, settings
+from kinds import KINDS
+from questions import conditions
+from shapes import Shape, shapes
+from test_truth import RUN
+
+import discretion as dn
+from discretion.errors import InvalidDeclaration
+
+COMMAND = Path(sys.executable).parent / "discretion"
+
+
+def discretion(folder: Path, *arguments: str) -> str:
+    """Run the command line in a process of its own."""
+    told = subprocess.run([COMMAND, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    assert 0 == told.returncode, told.stderr
+    return told.stdout
+
+
+def test_500_rows_of_one_patient_count_as_one_on_the_command_line(tmp_path):
+    """At ε = 1 an answer exceeds the 1,001 people by 40 or more with a probability below 1e-17; it was 1,499."""
+    lines = [*(f"1,1,{value}" for value in range(500)), *(f"{one},1,{1000 + one}" for one in range(2, 1002))]
+    (tmp_path / "p2.csv").write_text("\n".join(["patient,epsilon,admission", *lines]) + "\n")
+    ledger = ("--ledger", "l.discretion")
+    discretion(tmp_path, "protect", "t", "p2.csv", "--person", "patient", "--epsilon", "epsilon", *ledger)
+    sql = "SELECT COUNT(*) AS n FROM t WHERE patient >= 0"
+    told = json.loads(discretion(tmp_path, "query", sql, "--share", "1", *ledger, "--json"))
+    assert 1001 - 40 < told["rows"][0]["n"] < 1001 + 40
+
+
+def is_wide(shape: Shape) -> bool:
+    return 8 <= len(shape.columns) < 20 and shape.rows_per_person == 1
+
+
+@pytest.mark.parametrize("protects", ["value", "presence"])
+def test_answers_of_a_text_are_those_of_parquet(protects, tmp_path):
+    """At the largest ε there is, each count is wrong with a probability below 1e-16."""
+    shape = find(
+        shapes(), lambda one: is_wide(one) and one.protects == protects, settings=settings(**RUN, derandomize=True)
+    )
+    told = []
+    for kind in ("parquet", "csv"):
+        (tmp_path / kind).mkdir()
+        asked = protect(shape, KINDS[kind], tmp_path / kind)
+        wheres = [where for column in shape.columns[:8] for where in [*conditions(column)][1:3]]
+        counts = ", ".join(f"COUNT(*) FILTER (WHERE {where})" for where in wheres)
+        told.append([round(one) for one in next(iter(asked.db.sql(f"SELECT {counts} FROM t", share=1.0)))])
+        asked.db.close()
+    assert told[0] == told[1]
+    assert len(set(told[0])) > 3
+
+
+@pytest.mark.parametrize("line", ["2,1,5,9", "2,1", "2,1,5,9,9,9", '2,1,"5'])
+@pytest.mark.parametrize("place", [1, 400])
+def test_a_line_with_more_or_fewer_fields_than_the_header_is_refused(line, place, tmp_path):
+    lines = [f"{i},1,{i % 7}" for i in range(600)]
+    lines[place] = line
+    (tmp_path / "t.csv").write_text("\n".join(["id,epsilon,x", *lines]) + "\n")
+    with (
+        dn.connect(tmp_path / "l.discretion") as db,
+        pytest.raises(InvalidDeclaration, match="has a line with a stray quote, or with more or fewer fields than its"),
+    ):
+        db.protect("t", tmp_path / "t.csv", person="id", epsilon="epsilon")
