@@ -43,7 +43,7 @@ def truth(aggregate: Aggregate, statistics: Statistics) -> np.ndarray:
     squares = statistics.squares.sum(axis=1)
     return np.array(
         [
-            nan if n < 2 else float((q - n * m * m) / (n - 1) * aggregate.step**2)
+            nan if n < 2 else float((q - n * m * m) / (n - aggregate.sample) * aggregate.step**2)
             for q, m, n in zip(squares, means, map(int, counts), strict=True)
         ]
     )

@@ -217,6 +217,7 @@ def test_every_keyword_that_errors_recommend_is_an_option():
     taken = {name for method in vars(Connection).values() if callable(method) for name in parameters(method)}
     taken |= parameters(discretion.connect)
     taken |= {name for one in vars(discretion.arrays).values() if inspect.isfunction(one) for name in parameters(one)}
+    taken |= {name for propose in MECHANISMS.values() for name in parameters(propose)}
     taken |= {*OPTIONS, *(name for name in vars(Policy(largest_share=1.0)))}
     said = set(re.findall(r"\b([a-z_]+)=(?:True|None|\[\"|\{\")", messages()))
     assert "separate" in said

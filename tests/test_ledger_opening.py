@@ -19,22 +19,24 @@ from discretion.ledger import Ledger, sqlite
 from ledgers import ask, clinic, people, spent
 
 SHARE = 1e-4
+FEWEST = 5  # charges of every process, also on a slow machine
 TINY = {"ann": 1_000_000, "ben": 1_000_000}
 
 
 # Nobody's locks are lost ----------------------------------------------------------------------------------------------
 
 
-def until(end: float, errors: list[str], action: Any) -> None:
+def until(end: float, errors: list[str], action: Any, enough: Any = lambda: True) -> None:
     try:
-        while time.time() < end:
+        while time.time() < end or not enough():
             action()
     except Exception as error:
         errors.append(f"{type(error).__name__}: {error}")
 
 
-def stress(place: str, end: float, told: Any) -> None:
-    """One thread asks, one opens the ledger, one audits it."""
+def stress(place: str, seconds: float, told: Any) -> None:
+    """One thread asks, a few times at least, one opens the ledger, one audits it."""
+    end = time.time() + seconds
     errors: list[str] = []
     entries: list[str] = []
 
@@ -49,8 +51,8 @@ def stress(place: str, end: float, told: Any) -> None:
         if not audit.passed:
             errors.append(str(audit))
 
-    actions = (asking, lambda: Ledger(place).close(), auditing)
-    threads = [threading.Thread(target=until, args=(end, errors, action)) for action in actions]
+    actions = ((asking, lambda: len(entries) >= FEWEST), (lambda: Ledger(place).close(),), (auditing,))
+    threads = [threading.Thread(target=until, args=(end, errors, *action)) for action in actions]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -63,8 +65,7 @@ def open_while_writing(place: str, processes: int, seconds: float) -> int:
     context.set_forkserver_preload(["discretion.connection", "discretion.audit", "ledgers"])
     clinic(place, TINY).close()
     told = context.Queue()
-    end = time.time() + seconds
-    running = [context.Process(target=stress, args=(place, end, told)) for _ in range(processes)]
+    running = [context.Process(target=stress, args=(place, seconds, told)) for _ in range(processes)]
     for process in running:
         process.start()
     reports = [told.get(timeout=seconds + 120) for _ in running]
@@ -81,7 +82,7 @@ def open_while_writing(place: str, processes: int, seconds: float) -> int:
 
 
 def test_opening_and_auditing_never_cancel_the_locks_of_those_who_write(tmp_path):
-    assert open_while_writing(str(tmp_path / "ledger"), processes=2, seconds=5) > 5
+    assert open_while_writing(str(tmp_path / "ledger"), processes=2, seconds=5) >= 2 * FEWEST
 
 
 @pytest.mark.slow
@@ -89,7 +90,7 @@ def test_opening_and_auditing_never_cancel_the_locks_of_those_who_write(tmp_path
 def test_opening_and_auditing_never_cancel_locks_for_thirty_seconds(tmp_path, processes):
     charges = open_while_writing(str(tmp_path / "ledger"), processes=processes, seconds=30)
     print(f"{processes} processes, 30 s: {charges} charges, 0 errors, 0 lost")
-    assert charges > 30
+    assert charges >= processes * FEWEST
 
 
 def test_these_tests_notice_a_file_that_is_opened_next_to_sqlite(tmp_path, monkeypatch):

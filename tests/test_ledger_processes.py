@@ -134,7 +134,7 @@ def protected(place: str, folder: Path) -> None:
     rows = [f"{person},{micro / 1e6}" for person, micro in PEOPLE.items()]
     (folder / "people.csv").write_text("\n".join(["id,epsilon", *rows]))
     (folder / "visits.csv").write_text("\n".join(["id,cost", *(f"{person},7" for person in PEOPLE)]))
-    with connect(place) as db:
+    with connect(place, copies=folder) as db:
         db.register("people", folder / "people.csv", person="id", epsilon="epsilon")
         db.protect("visits", folder / "visits.csv", person="id", register="people", rows_per_person=3)
 

@@ -91,7 +91,7 @@ class World:
             columns=dict(self.engine.schema(places["t"])),
             rows_per_person=rows_per_person,
             bounds={"x": (-10, 90.5), "i": (-5, 40), "wide": (30, 50), "money": (0.01, 500)},
-            keys={"kind": ("a", "b", None), "day": ("2024-01-01", "20240101")},
+            keys={"kind": ("a", "b", None), "day": ("2024-01-01", "2024-05-05")},
             lookups=lookups,
         )
 
@@ -173,5 +173,5 @@ def test_only_people_themselves_are_counted_once() -> None:
 def test_texts_cannot_be_doubled_until_the_memory_ends() -> None:
     """Only the rows that a CASE picks would exhaust it, so a failure would tell whether there are any."""
     doubled = ", ".join(f"s{n} AS (SELECT y || y AS y FROM s{n - 1})" for n in range(1, 13))
-    with pytest.raises(QueryRefused, match="joins too many texts"):
+    with pytest.raises(QueryRefused, match="can make a text of"):
         World("value", 1).parse(f"WITH s0 AS (SELECT note AS y FROM t), {doubled} SELECT COUNT(y) FROM s12")

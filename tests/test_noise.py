@@ -135,7 +135,7 @@ CONTINUOUS: list[tuple[str, Callable[[noise.Rng], np.ndarray], Callable[[float],
     ("uniform", lambda rng: noise.uniform(60_000, rng), lambda f: stats.uniform(scale=f).cdf),
     ("gaussian", lambda rng: noise.gaussian(2.0, 100_000, rng), lambda f: stats.norm(scale=2 * f).cdf),
     ("spherical norm", lambda rng: spherical_norms(1.5, rng), lambda f: stats.gamma(3, scale=1.5 * f).cdf),
-    ("Cauchy", lambda rng: noise.heavy_tailed(2.0, 100_000, rng), lambda f: stats.cauchy(scale=f).cdf),
+    ("Cauchy", lambda rng: noise.heavy_tailed(2.0, 200_000, rng), lambda f: stats.cauchy(scale=f).cdf),
 ]
 
 

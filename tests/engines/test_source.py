@@ -72,8 +72,8 @@ def test_what_a_database_holds_in_its_log_only_is_a_change(tmp_path: Path) -> No
 def test_a_stray_quote_never_swallows_the_lines_of_others(tmp_path: Path, note: str) -> None:
     """Which rows such a text holds is in doubt: it is not admitted, and what was admitted before is still answered."""
     lines = ["id,epsilon,note", *(f"{i},1.0,hello" for i in range(100))]
-    for name in ("people.csv", "visits.csv"):
-        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    (tmp_path / "visits.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "people.csv").write_text("\n".join([*lines, "100,1.0,hello"]) + "\n")
     with dn.connect(tmp_path / "t.discretion") as db:
         db.register("people", tmp_path / "people.csv", person="id", epsilon="epsilon")
         db.protect("visits", tmp_path / "visits.csv", person="id", register="people")
