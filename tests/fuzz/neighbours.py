@@ -112,7 +112,9 @@ class World:
         if not self.sound and self.kind not in COPIED:
             crowd[CROWD[-1]] = [UNSOUND]
         place = Place(engine=self.engine, folder=self.folder, server=self.server)
-        return WRITERS[self.kind](place, name, table({**people, **crowd}))
+        written = WRITERS[self.kind](place, name, table({**people, **crowd}))
+        assert not self.sound or "/copies/" not in written, written
+        return written
 
     def _table(self, protects: Any, rows_per_person: int) -> Table:
         codes = self.engine.attach("codes", pa.table({"code": [1, 7, 2**53, 2**53 + 1], "worth": [1, 2, 3, 4]}))

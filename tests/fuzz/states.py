@@ -130,7 +130,7 @@ def sound(row: Row) -> Row:
     kept = dict(row)
     for name, value in row.items():
         unit = units.get(name)
-        if value is not None and unit is not None and not FIRST * unit <= value < LAST * unit:
+        if value is not None and unit is not None and not (FIRST * unit <= value < LAST * unit and abs(value) < LONG):
             kept[name] = None
         if isinstance(value, float) and isnan(value):
             kept[name] = None
