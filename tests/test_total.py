@@ -296,7 +296,7 @@ def test_texts_that_could_fill_the_memory_are_refused(tmp_path: Path) -> None:
     few = ", ".join(f"COUNT(*) FILTER (WHERE t || t || t = '{i}') AS a{i}" for i in range(40))
     assert "nested" in outcome(f"SELECT {forty} FROM t", CALM, "arrow", tmp_path)
     assert "of 11,000 characters" in outcome(f"SELECT COUNT(*) FROM t WHERE {some} = 'x'", CALM, "arrow", tmp_path)
-    assert "at most 200,000 are allowed" in outcome(f"SELECT {few} FROM t", CALM, "arrow", tmp_path)
+    assert "at most 50,000 are allowed" in outcome(f"SELECT {few} FROM t", CALM, "arrow", tmp_path)
     assert "answered" == outcome("SELECT COUNT(*) FROM t WHERE t || t = '1212'", STATES[5], "arrow", tmp_path)
 
 

@@ -26,8 +26,8 @@ from discretion.query import Query, parse
 from discretion.statistics import Measure, Request, Statistics
 from discretion.table import Lookup, Table
 from fuzz.grammar import query as written
-from fuzz.sources import WRITERS
-from fuzz.states import CALM, State, states, table
+from fuzz.sources import COPIED, WRITERS, Place
+from fuzz.states import CALM, UNSOUND, State, sound, states, table
 
 CROWD = tuple(range(1001, 1006))
 BOUNDS = {
@@ -60,46 +60,61 @@ class Violation:
         return f"{self.what}{where}: {self.sql}\n    {self.detail}"
 
 
-def _crowd() -> dict[int, State]:
-    return {who: [CALM] for who in CROWD}
-
-
 @dataclass
 class World:
-    """One source kind: a crowd alone, everybody in every state, and single states among the crowd."""
+    """One kind of source, admitted: a crowd alone, everybody in every state, and single states among the crowd.
+
+    Of most kinds there are two worlds: one in which all values are sound, so that it is read in place, and one with a
+    value that cannot be read at all, so that questions read a copy.
+    """
 
     kind: str
     folder: Path
+    sound: bool = False
     count: int = 50
+    server: str = ""
     engine: DuckDB = field(default_factory=lambda: DuckDB(threads=1, memory="700MB"))
 
     def __post_init__(self) -> None:
-        self.states: dict[int, State] = dict(enumerate(states(self.count), start=1))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        kept = states(self.count)
+        self.states = {who: self._fitting(state) for who, state in enumerate(kept, start=1)}
         self.people = (*self.states, *CROWD)
-        crowd = _crowd()
-        self.calm = self._write("calm", table(crowd))
-        alone = {who: self._try(who, {who: state, **crowd}) for who, state in self.states.items()}
-        self.alone = {who: place for who, place in alone.items() if place}  # what this writer can write
-        self.together = {who: self.states[who] for who in self.alone}
-        self.all = self._write("all", table({**self.together, **crowd}))
+        self.calm = self._write("calm", {})
+        self.together: dict[int, State] = dict(self.states)
+        self.all = self._write("all", self.together)
+        self._alone: dict[int, str] = {}
         everybody = pa.table({"id": self.people, "epsilon": list(map(float, self.people))})
         self.register = self.engine.attach("people", everybody)
         self.tables = {"value": self._table("value", 1), "presence": self._table("presence", 2)}
 
-    def _write(self, name: str, rows: pa.Table) -> str:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        return WRITERS[self.kind](self.engine, self.folder, name, rows)
+    @property
+    def name(self) -> str:
+        """The kind of source, and how it is read."""
+        return f"{self.kind}, {'in place' if self.sound else 'copied'}"
 
-    def _try(self, who: int, people: dict[int, State]) -> str:
-        try:
-            return self._write(f"state{who}", table(people))
-        except Exception:  # a writer that refuses a value cannot bring it into a source either
-            return ""
+    def alone(self, who: int) -> str:
+        """Return the source with one person's state among the crowd; it is written when it is needed."""
+        if who not in self._alone:
+            self._alone[who] = self._write(f"state{who}", {who: self.states[who]})
+        return self._alone[who]
 
     def leave_out(self, who: int) -> None:
         """Take a state that fails every query out of the crowd, so that the others are tested all the same."""
         del self.together[who]
-        self.all = self._write(f"all{len(self.together)}", table({**self.together, **_crowd()}))
+        self.all = self._write(f"all{len(self.together)}", self.together)
+
+    def _fitting(self, state: State) -> State:
+        return [sound(row) for row in state] if self.sound else state
+
+    def _write(self, name: str, people: dict[int, State]) -> str:
+        crowd: dict[int, State] = {who: [CALM] for who in CROWD}
+        if not self.sound and self.kind not in COPIED:
+            crowd[CROWD[-1]] = [UNSOUND]
+        place = Place(engine=self.engine, folder=self.folder, server=self.server)
+        written = WRITERS[self.kind](place, name, table({**people, **crowd}))
+        assert not self.sound or "/copies/" not in written, written
+        return written
 
     def _table(self, protects: Any, rows_per_person: int) -> Table:
         codes = self.engine.attach("codes", pa.table({"code": [1, 7, 2**53, 2**53 + 1], "worth": [1, 2, 3, 4]}))
@@ -108,9 +123,6 @@ class World:
             name: Lookup(source=place, key=key, columns=dict(self.engine.schema(place)))
             for name, place, key in (("codes", codes, "code"), ("labels", labels, "label"))
         }
-        columns = dict(self.engine.schema(self.calm))
-        if self.kind == "csv":
-            columns = {name: CSV_TYPES[name] for name in columns}
         return Table(
             name="t",
             source=self.calm,
@@ -118,7 +130,7 @@ class World:
             epsilon="epsilon" if protects == "value" else "",
             register="t" if protects == "value" else "people",
             protects=protects,
-            columns=columns,
+            columns=dict(self.engine.schema(self.calm)),
             rows_per_person=rows_per_person,
             bounds=BOUNDS,
             keys={"k": ("a", "b", None), "e": ("x", "y")},
@@ -139,29 +151,15 @@ class World:
         return Request(measures=measures, source=Rows(query=placed, cohorts=cohorts))
 
 
-CSV_TYPES = {
-    "id": "BIGINT",
-    "epsilon": "DOUBLE",
-    "d": "DOUBLE",
-    "f": "FLOAT",
-    "i": "BIGINT",
-    "n": "INTEGER",
-    "u": "UBIGINT",
-    "h": "HUGEINT",
-    "m": "DECIMAL(10,2)",
-    "r": "DOUBLE",
-    "q": "SMALLINT",
-    "t": "VARCHAR",
-    "k": "VARCHAR",
-    "e": "VARCHAR",
-    "b": "BOOLEAN",
-    "day": "DATE",
-    "at": "TIMESTAMP",
-    "ms": "TIMESTAMP_MS",
-    "ns": "TIMESTAMP_NS",
-    "sec": "TIMESTAMP_S",
-    "z": "TIMESTAMP WITH TIME ZONE",
-}
+class Written:
+    """A statement's text, written out once."""
+
+    def __init__(self, select: exp.Expr) -> None:
+        self._text = select.sql("duckdb")
+
+    def sql(self, dialect: str) -> str:
+        """Return the text, in the one dialect there is."""
+        return self._text
 
 
 class Statements:
@@ -176,8 +174,10 @@ class Statements:
         query = rows.query
         mark = (query.text, query.table.protects, tuple(measures), facts, key)
         if mark not in self._known:
-            self._known = dict(list(self._known.items())[-500:])
-            self._known[mark] = statement(rows, measures, facts, key)
+            self._known = dict(list(self._known.items())[-1_000:])
+            made = statement(rows, measures, facts, key)
+            # `check` looks at the tree itself; it has no coins.
+            self._known[mark] = replace(made, select=Written(made.select)) if key else made  # type: ignore[arg-type]
         found = self._known[mark]
         return replace(found, sources={**found.sources, "protected": query.table.source})
 
@@ -198,7 +198,9 @@ class Fuzz:
     """A run over seeds: what was refused, what was accepted, and every violation found."""
 
     world: World
-    alone: int = 4  # states that are computed alone, for each query
+    alone: int = 2  # states that are computed alone, for each query
+    apart: int = 8  # states that are computed alone, for all queries of a run
+    runs: int = 0
     accepted: int = 0
     refused: int = 0
     violations: list[Violation] = field(default_factory=list)
@@ -210,15 +212,18 @@ class Fuzz:
         asked = [one for one in asked if self.calm(one)]
         for one in asked:
             self.everybody(one)
-        for who in list(self.world.together):
-            for one in asked:
-                if one.together is not None and (one.seed * 7919 + who) % len(self.world.together) < self.alone:
-                    self.one_state(one, who, self.world.alone[who])
+        people = list(self.world.together)
+        few = [people[(self.runs * self.apart + number) % len(people)] for number in range(self.apart)]
+        self.runs += 1
+        for number, who in enumerate(few):
+            for place, one in enumerate(asked):
+                if one.together is not None and (place + number) % len(few) < self.alone:
+                    self.one_state(one, who, self.world.alone(who))
 
     def ask(self, seed: int, sql: str = "") -> Asked | None:
         """Return the accepted query of a seed; anything but a refusal is a violation."""
         sql = sql or written(seed)
-        known = self.world.tables["presence" if seed % 3 == 0 else "value"]
+        known = self.world.tables["presence" if seed % 4 == 0 else "value"]
         try:
             query = parse(sql, {"t": known})
             for one in query.aggregates:
@@ -289,7 +294,7 @@ class Fuzz:
     def _fails(self, sql: str, who: int) -> bool:
         try:
             query = parse(sql, {"t": self.world.tables["value"]})
-            self.world.engine.compute(self.world.request(query, self.world.alone[who]))
+            self.world.engine.compute(self.world.request(query, self.world.alone(who)))
         except Exception:
             return True
         return False
@@ -313,7 +318,7 @@ class Fuzz:
                 return
 
     def _found(self, what: str, sql: str, *, detail: str = "", state: int = -1) -> None:
-        self.violations.append(Violation(what=what, sql=sql, kind=self.world.kind, state=state, detail=detail[:300]))
+        self.violations.append(Violation(what=what, sql=sql, kind=self.world.name, state=state, detail=detail[:300]))
 
 
 PLAINEST = "SELECT COUNT(*) AS c FROM t WHERE b"

@@ -1,6 +1,9 @@
 """People's states: rows that hold the extremes of every type, and calm rows for everybody else."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from math import isnan
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +37,7 @@ SCHEMA = pa.schema(
 )
 Row = Mapping[str, Any]  # times as whole numbers since 1970 in the column's own unit, so that every one can be written
 LONG, FAR = 2**63 - 1, 1_704_067_200  # 2024-01-01
+FIRST, LAST = -62_135_596_800, 253_402_300_800  # seconds from 1970 to the year 1, and to the year 10000
 CALM: Row = {
     "d": 5.0,
     "f": 2.5,
@@ -93,8 +97,9 @@ EXTREMES: Mapping[str, Sequence[Any]] = {
     "ms": (None, LONG, -LONG, LONG - 1, 9_223_372_036_854_775, -9_223_372_036_854_775, 10**16, 0),
     "ns": (None, LONG, -LONG, LONG - 1, -LONG + 1, -LONG - 1, 0, -1),
     "sec": (None, LONG, -LONG, 9_223_372_036_854, -9_223_372_036_855, 10**14, 0),
-    "z": (None, 0, 253_402_300_799_999, -62_135_596_800_000),  # further ones cannot be read from memory: see admission
+    "z": (None, LONG, -LONG, LONG - 1, 9_223_372_036_854_775, -9_223_372_036_854_776, 0, 253_402_300_799_999),
 }
+UNSOUND: Row = {**CALM, "ms": LONG}  # a row that makes every source a copy
 State = Sequence[Row]  # all rows of one person
 
 
@@ -119,6 +124,19 @@ def states(count: int, seed: int = 14) -> list[State]:
     return made
 
 
+def sound(row: Row) -> Row:
+    """Return a row without what becomes NULL at admission: NaN, and times outside the years 1 to 9999."""
+    units = {"at": 10**6, "ms": 1000, "ns": 10**9, "sec": 1, "z": 1000, "day": Fraction(1, 86_400)}
+    kept = dict(row)
+    for name, value in row.items():
+        unit = units.get(name)
+        if value is not None and unit is not None and not (FIRST * unit <= value < LAST * unit and abs(value) < LONG):
+            kept[name] = None
+        if isinstance(value, float) and isnan(value):
+            kept[name] = None
+    return kept
+
+
 def table(people: Mapping[int, State]) -> pa.Table:
     """Return the rows of these people; everybody's preference is their own number, a cohort each."""
     rows = [{"id": who, "epsilon": float(who), **row} for who, state in people.items() for row in state]
@@ -140,6 +158,4 @@ def _column(field: pa.Field, values: list[Any]) -> pa.Array:
 
 
 def _wide(values: list[Any]) -> pa.Array:
-    from decimal import Decimal
-
     return pa.array([None if value is None else Decimal(value) for value in values], pa.decimal128(38, 0))

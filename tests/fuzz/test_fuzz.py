@@ -9,16 +9,23 @@ from pathlib import Path
 from time import process_time
 
 import pytest
+import sqlalchemy as sa
 from sqlglot import exp, parse_one
 
 from discretion.sql.function import FUNCTIONS
 from fuzz.grammar import query
 from fuzz.neighbours import Fuzz, Statements, World, distinct
-from fuzz.sources import WRITERS
+from fuzz.sources import COPIED, WRITERS
 
-SECONDS = 120 / len(WRITERS)  # of one core, for each kind of source
-NIGHTLY = 20_000  # accepted queries, over all kinds
-BATCH = 30
+WORLDS = [
+    pytest.param(kind, sound, id=f"{kind}-{'in-place' if sound else 'copied'}", marks=marks)
+    for kind in WRITERS
+    for sound in ((False,) if kind in COPIED else (True, False))
+    for marks in ([pytest.mark.xdist_group("postgres")] if kind == "postgresql" else [],)
+]
+SECONDS = 120 / len(WORLDS)  # of one core, for each world
+NIGHTLY = 20_000  # accepted queries, over all worlds
+BATCH = 20
 LARGE_BATCH = 400
 # Written as something else, or not over rows: sqlglot reads MONTH(day) as exp.Month, which becomes EXTRACT.
 SYNONYMS = {exp.TryCast, exp.DateTrunc}
@@ -34,12 +41,22 @@ def _same_coins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def told(fuzz: Fuzz) -> str:
     found = "\n".join(map(str, distinct(fuzz.violations)))
-    return f"{fuzz.world.kind}: {fuzz.accepted} accepted, {fuzz.refused} refused\n{found}"
+    return f"{fuzz.world.name}: {fuzz.accepted} accepted, {fuzz.refused} refused\n{found}"
 
 
-@pytest.mark.parametrize("kind", WRITERS)
-def test_no_row_decides_how_a_question_ends(kind: str, tmp_path: Path) -> None:
-    fuzz, start, first = Fuzz(World(kind, tmp_path)), process_time(), 0
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> str:
+    """The URL of a PostgreSQL server, for the worlds that need one."""
+    if request.node.callspec.params["kind"] != "postgresql":
+        return ""
+    url: sa.URL = request.getfixturevalue("postgres_server")
+    return url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+@pytest.mark.parametrize(("kind", "sound"), WORLDS)
+def test_no_row_decides_how_a_question_ends(kind: str, sound: bool, server: str, tmp_path: Path) -> None:
+    start, first = process_time(), 0
+    fuzz = Fuzz(World(kind, tmp_path, sound=sound, server=server))
     while process_time() - start < SECONDS:
         fuzz.run(range(first, first + BATCH))
         first += BATCH
@@ -48,11 +65,11 @@ def test_no_row_decides_how_a_question_ends(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(4))
-@pytest.mark.parametrize("kind", WRITERS)
-def test_no_row_decides_how_thousands_of_questions_end(kind: str, part: int, tmp_path: Path) -> None:
-    wanted = NIGHTLY // (4 * len(WRITERS)) + 1
-    fuzz, first = Fuzz(World(kind, tmp_path)), (1 + part) * 1_000_000
+@pytest.mark.parametrize(("kind", "sound"), WORLDS)
+def test_no_row_decides_how_thousands_of_questions_end(kind: str, sound: bool, server: str, tmp_path: Path) -> None:
+    wanted = NIGHTLY // len(WORLDS) + 1
+    fuzz = Fuzz(World(kind, tmp_path, sound=sound, server=server))
+    first = 1_000_000 * (1 + list(WRITERS).index(kind)) + 500_000 * sound  # other queries in every world
     while fuzz.accepted < wanted:
         fuzz.run(range(first, first + LARGE_BATCH))
         first += LARGE_BATCH

@@ -109,16 +109,16 @@ class _Build:
         person = exp.column(table.person, table=ROW, quoted=True)
         rows, beside = self.facts.companion.rows if self.facts.companion else (exp.to_table("protected"), {})
         self.tables |= beside
-        source = exp.select(exp.alias_(person, "p")).from_(exp.alias_(rows.copy(), ROW, table=True))
+        source = exp.select(exp.alias_(person, "p")).from_(exp.alias_(rows, ROW, table=True), copy=False)
         if not self.facts.owned:
-            source = source.where(not_null(person))
+            source = source.where(not_null(person.copy()), copy=False)
         for joined in query.lookups:
             source = self._look_up(source, joined)
-        source = self._membership(source, person).where(*(condition.copy() for condition in query.where))
-        source = source.select(*(exp.alias_(key.expression.copy(), key.name) for key in query.keys))
+        source = self._membership(source, person).where(*(one.copy() for one in query.where), copy=False)
+        source = source.select(*(exp.alias_(key.expression, key.name) for key in query.keys), copy=False)
         for column in self.columns:
             if not column.bare:
-                source = source.select(exp.alias_(column.raw, column.name))
+                source = source.select(exp.alias_(column.raw, column.name), copy=False)
         return self._on_grid(source)
 
     def bound(self, kept: exp.Select) -> exp.Select:
@@ -145,17 +145,18 @@ class _Build:
         chosen = exp.select("p", *names).from_(ordered.subquery("ordered")).where(taken)
         others = exp.select(*own).from_("kept").join("exceeding", on="kept.p = exceeding.p", join_type="anti")
         bounded = exp.select("*").from_(exp.union(others, chosen, distinct=False).subquery("both"))
-        return bounded.with_("kept", as_=kept, materialized=False).with_("exceeding", as_=exceeding, materialized=True)
+        bounded = bounded.with_("kept", as_=kept, materialized=False, copy=False)
+        return bounded.with_("exceeding", as_=exceeding, materialized=True, copy=False)
 
     def count(self, kept: exp.Select, *, placed: bool) -> exp.Select:
         """Count by raw key and preference, then look up what these few stand for."""
         keys = [key.name for key in self.rows.query.keys]
         inner, with_ = kept, kept.args.pop("with_", None)
-        counted = self._counted(keys).from_(inner.subquery("kept_rows"))
+        counted = self._counted(keys).from_(inner.subquery("kept_rows", copy=False), copy=False)
         histograms = [column.name for column in self.columns if column.histogram]
         sums = [f"{c.name}_{part}" for c in self.columns for part in parts(c)]
         group: exp.Expr = exp.Literal.number(0)
-        outer = exp.select().from_(counted.subquery("counted"))
+        outer = exp.select().from_(counted.subquery("counted", copy=False), copy=False)
         for key in self.rows.query.keys:
             group = exp.Add(
                 this=exp.Mul(this=exp.paren(group), expression=number(len(key.values))), expression=_place(key, placed)
@@ -165,12 +166,12 @@ class _Build:
         if self.late:
             self._levels()
             match = exp.NullSafeEQ(this=cohort, expression=exp.column("preference", table="levels"))
-            outer, cohort = outer.join("levels", on=match), exp.column("cohort", table="levels")
+            outer, cohort = outer.join("levels", on=match, copy=False), exp.column("cohort", table="levels")
         shown = list(histograms) + [f"{name}_all" for name in histograms if len(self._sets(keys)) > 1]
-        outer = outer.select(exp.alias_(group, "g"), exp.alias_(cohort, "c"), *shown)
+        outer = outer.select(exp.alias_(group, "g"), exp.alias_(cohort, "c"), *shown, copy=False)
         added = ["n", *sums] if histograms else sums
-        outer = outer.select(*(exp.alias_(exp.Sum(this=exp.column(name)), name) for name in added))
-        outer = outer.group_by(*(exp.Literal.number(i + 1) for i in range(2 + len(shown))))
+        outer = outer.select(*(exp.alias_(exp.Sum(this=exp.column(name)), name) for name in added), copy=False)
+        outer = outer.group_by(*(exp.Literal.number(i + 1) for i in range(2 + len(shown))), copy=False)
         if with_ is not None:
             outer.set("with_", with_)
         return outer
@@ -205,7 +206,7 @@ class _Build:
         """Add column c: the preference as found, or, where it takes more than that column to know, the cohort."""
         cohorts = self.rows.cohorts
         if self.late:
-            return source.select(exp.alias_(self._own(), "c"))
+            return source.select(exp.alias_(self._own(), "c"), copy=False)
         self._levels()
         if self.apart and cohorts.register:
             self.sources["register"] = cohorts.register
@@ -224,7 +225,8 @@ class _Build:
             cohort = exp.Coalesce(this=exp.column("cohort", table="changes"), expressions=[cohort])
         if self.sampled:
             source = self._coins(source, person, cohort)
-        return source.select(exp.alias_(cohort.copy(), "c")).where(exp.GTE(this=cohort.copy(), expression=number(0)))
+        source = source.select(exp.alias_(cohort, "c"), copy=False)
+        return source.where(exp.GTE(this=cohort.copy(), expression=number(0)), copy=False)
 
     def _own(self) -> exp.Expr:
         """The preference beside a row, as it is found."""
@@ -263,7 +265,7 @@ class _Build:
     def _on_grid(self, source: exp.Select) -> exp.Select:
         names = ["p", "c", *(key.name for key in self.rows.query.keys)]
         values = [exp.alias_(stepped(column), column.name) for column in self.columns if not column.bare]
-        return exp.select(*names, *values).from_(source.subquery("source"))
+        return exp.select(*names, *values).from_(source.subquery("source", copy=False), copy=False)
 
     def _look_up(self, source: exp.Select, joined: Joined) -> exp.Select:
         """Join a lookup of which every key is there once at most, whatever its file says."""
@@ -284,9 +286,10 @@ class _Build:
         if not self.rows.query.keys:
             return kept
         names = ["p", "c", *(column.name for column in self.columns if not column.bare)]
-        placed = exp.select(*(exp.column(name, table="found") for name in names)).from_(kept.subquery("found"))
+        placed = exp.select(*(exp.column(name, table="found") for name in names))
+        placed = placed.from_(kept.subquery("found", copy=False), copy=False)
         for key in self.rows.query.keys:
-            placed = self._key_join(placed, key, "found").select(exp.alias_(_place(key, False), key.name))
+            placed = self._key_join(placed, key, "found").select(exp.alias_(_place(key, False), key.name), copy=False)
         return placed
 
     def _key_join(self, source: exp.Select, key: Key, relation: str) -> exp.Select:
@@ -298,7 +301,7 @@ class _Build:
         known, places = pa.array(first, values.type), pa.array(first.values(), pa.int64())
         self.tables[name] = pa.table({"value": known, "place": places})
         match = exp.column(key.name, table=relation), exp.column("value", table=name)
-        return source.join(name, on=exp.NullSafeEQ(this=match[0], expression=match[1]))
+        return source.join(name, on=exp.NullSafeEQ(this=match[0], expression=match[1]), copy=False)
 
     def _levels(self) -> None:
         levels: Mapping[Any, int] = self.rows.cohorts.levels
