@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from io import StringIO
 from itertools import count
@@ -156,7 +156,10 @@ def excel(folder: Path, table: pa.Table) -> str:
 
 
 def cell(value: Any) -> Any:
-    return value.replace(tzinfo=None) if isinstance(value, datetime) else finite(value)
+    """Return a value that a sheet can hold: it knows no time zone, so a time with one is written in UTC."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    return finite(value)
 
 
 def sqlite_table(folder: Path, table: pa.Table) -> str:

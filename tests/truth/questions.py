@@ -10,7 +10,6 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from hypothesis import strategies as st
 from shapes import AGGREGATED, NUMBERS, Column, Shape, cleaned
 
 WHO = "whose row it is"  # no generated column has this name
@@ -133,35 +132,38 @@ def plain_type(column: Column) -> pa.DataType:
     return pa.timestamp("us") if column.type == "zoned" else column.arrow().type
 
 
-@st.composite
-def condition(draw: Any, columns: list[Column]) -> str:
-    one = st.sampled_from(columns).flatmap(lambda column: st.sampled_from([*conditions(column)]))
-    first = draw(one)
-    how = draw(st.sampled_from(["alone", "alone", "AND", "OR"]))
-    return first if how == "alone" else f"({first}) {how} ({draw(one)})"
+def condition(rng: Any, columns: list[Column]) -> str:
+    """Choose a condition on one column, or on two."""
+    one, other = (pick(rng, [*conditions(pick(rng, columns))]) for _ in range(2))
+    how = pick(rng, ["alone", "alone", "AND", "OR"])
+    return one if how == "alone" else f"({one}) {how} ({other})"
 
 
 SPREADS = [name for name in MOMENTS if name != "AVG"]
 
 
-def spread(columns: list[Column]) -> st.SearchStrategy[Ask]:
-    """Draw a variance or a standard deviation; of few rows, the sample's is far from the population's."""
-    return st.builds(Ask, st.sampled_from(SPREADS), st.sampled_from(columns))
+def spread(rng: Any, columns: list[Column]) -> Ask:
+    """Choose a variance or a standard deviation; of few rows, the sample's is far from the population's."""
+    return Ask(pick(rng, SPREADS), pick(rng, columns))
 
 
-@st.composite
-def numeric(draw: Any, columns: list[Column]) -> Ask:
-    column = draw(st.sampled_from(columns))
-    share = draw(st.sampled_from([Fraction(1, 10), Fraction(1, 4), Fraction(9, 10)]))
-    function = draw(st.sampled_from(["SUM", *MOMENTS, *RANKS, "QUANTILE_CONT", "QUANTILE_DISC"]))
-    return Ask(function, column, share=share if function.startswith("Q") else None)
+def numeric(rng: Any, columns: list[Column]) -> Ask:
+    """Choose a statistic of a column of numbers."""
+    function = pick(rng, ["SUM", *MOMENTS, *RANKS, "QUANTILE_CONT", "QUANTILE_DISC"])
+    share = pick(rng, [Fraction(1, 10), Fraction(1, 4), Fraction(9, 10)])
+    return Ask(function, pick(rng, columns), share=share if function.startswith("Q") else None)
 
 
-def counts(columns: list[Column], column: Column) -> st.SearchStrategy[Ask]:
-    """Draw a count that this column decides: of its values, or of rows or people with a condition on it."""
-    filtered = st.one_of(st.sampled_from([*conditions(column)]), condition([column, *columns]))
-    of_column = st.builds(Ask, st.just("COUNT"), st.just(column), st.one_of(st.just(""), filtered))
-    return st.one_of(of_column, *[st.builds(Ask, st.sampled_from(["COUNT", "people"]), st.none(), filtered)] * 2)
+def counts(rng: Any, columns: list[Column], column: Column) -> Ask:
+    """Choose a count that this column decides: of its values, or of rows or people with a condition on it."""
+    if rng.random() < 0.15:
+        return Ask("COUNT", column)
+    filtered = pick(rng, [*conditions(column)]) if rng.random() < 0.6 else condition(rng, [column, *columns])
+    return pick(rng, [Ask("COUNT", column, filtered), Ask("COUNT", None, filtered), Ask("people", None, filtered)])
+
+
+def pick(rng: Any, options: Any) -> Any:
+    return options[int(rng.integers(len(options)))]
 
 
 def aggregated(columns: list[Column]) -> list[Column]:

@@ -1,10 +1,12 @@
 """What was reported as wrong is right now, on the command line of a real process as a user types it."""
 
+import csv
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import openpyxl
 import pytest
 from asking import protect
 from hypothesis import find, settings
@@ -35,6 +37,55 @@ def test_500_rows_of_one_patient_count_as_one_on_the_command_line(tmp_path):
     sql = "SELECT COUNT(*) AS n FROM t WHERE patient >= 0"
     told = json.loads(discretion(tmp_path, "query", sql, "--share", "1", *ledger, "--json"))
     assert 1001 - 40 < told["rows"][0]["n"] < 1001 + 40
+
+
+TIMES = {  # as people write them -> the hour in UTC
+    "seconds": ["2020-01-01 10:00:00", "2020-01-01T11:30:00"],
+    "minutes": ["2020-01-01T10:00", "2020-01-01 11:30"],
+    "fractions": ["2020-01-01T10:00:00.5", "2020-01-01 11:30:00.123456", "2020-01-01T12:00:00"],
+    "nanoseconds": ["2020-01-01T10:00:00.123456789", "2020-01-01 11:30:00"],
+    "with days": ["2020-01-01", "2020-01-01 10:15:00", "2020-01-01 11:30:00.25"],
+    "zones": ["2020-01-01T10:00:00Z", "2020-01-01 12:30:00+01:00", "2020-01-01T07:15:00.5-0500"],
+}
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "excel"])
+@pytest.mark.parametrize("form", TIMES)
+def test_times_are_recognised_as_people_write_them(form, kind, tmp_path):
+    rows = [{"id": i, "epsilon": 1000, "seen": TIMES[form][i % len(TIMES[form])]} for i in range(30)]
+    with dn.connect(tmp_path / "l.discretion") as db:
+        table = db.protect("t", written(rows, kind, tmp_path), person="id", epsilon="epsilon")
+        assert "TIMESTAMP" == table.columns["seen"]
+        sql = "SELECT COUNT_IF(EXTRACT(hour FROM seen) = 11) FROM t WHERE seen >= TIMESTAMP '2020-01-01 10:00:00'"
+        assert sum("11:30" in row["seen"] or "12:30" in row["seen"] for row in rows) == round(
+            db.sql(sql, share=1).value
+        )
+
+
+def written(rows: list[dict], kind: str, folder: Path) -> Path:
+    """Write rows as CSV, JSON lines or a sheet of texts."""
+    if kind == "excel":
+        book = openpyxl.Workbook()
+        for row in ([*rows[0]], *([*one.values()] for one in rows)):
+            book.active.append(row)
+        book.save(folder / "t.xlsx")
+        return folder / "t.xlsx"
+    if kind == "json":
+        (folder / "t.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+        return folder / "t.jsonl"
+    with (folder / "t.csv").open("w", newline="") as file:
+        lines = csv.DictWriter(file, rows[0].keys())
+        lines.writeheader()
+        lines.writerows(rows)
+    return folder / "t.csv"
+
+
+def test_a_text_of_digits_in_json_stays_a_text(tmp_path):
+    rows = [{"id": i, "epsilon": 1000, "code": f"{i:03d}", "number": i, "said": "true"} for i in range(30)]
+    with dn.connect(tmp_path / "l.discretion") as db:
+        table = db.protect("t", written(rows, "json", tmp_path), person="id", epsilon="epsilon")
+        assert ["VARCHAR", "BIGINT", "VARCHAR"] == [table.columns[name] for name in ("code", "number", "said")]
+        assert 1 == round(db.sql("SELECT COUNT(*) FROM t WHERE code = '007'", share=1).value)
 
 
 def is_wide(shape: Shape) -> bool:

@@ -10,7 +10,7 @@ from asking import JOINED, Protected, protect, wrong, wrong_groups, wrong_lookup
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from kinds import KINDS, Kind
-from questions import aggregated, condition, counts, numeric, spread
+from questions import aggregated, condition, counts, numeric, pick, spread
 from shapes import EPSILON, Column, shapes
 
 import discretion as dn
@@ -30,34 +30,29 @@ RUN: dict[str, Any] = {
 
 def examine(kind: Kind, data: Any, folder: Path, write: Any = None) -> list[str]:
     """Draw a table and questions, and return every answer that is not the plain one."""
-    shape = data.draw(shapes(), label="shape")
+    shape = data.draw(shapes(salt=[*KINDS.values()].index(kind)), label="shape")  # each kind has tables of its own
     asked = protect(shape, kind, folder, None if write is None else write(shape))
     columns = [one for one in shape.columns if one.type not in kind.loses][:15]
     try:
-        return drawn(asked, columns or shape.columns[-1:], data)
+        return chosen(asked, columns or shape.columns[-1:], shape.rng)
     finally:
         asked.db.close()
 
 
-def drawn(asked: Protected, columns: list[Column], data: Any) -> list[str]:
-    """Ask what is drawn: many questions, or one about a spread that has almost all of everybody's allowance."""
-    where = data.draw(st.one_of(st.just(""), condition(columns)), label="where")
-    command = not asked.kind.in_memory and data.draw(st.booleans(), label="by the command line")
+def chosen(asked: Protected, columns: list[Column], rng: Any) -> list[str]:
+    """Ask many questions, or one about a spread that has almost all of everybody's allowance."""
+    where = pick(rng, ["", condition(rng, columns)])
+    by_command = not asked.kind.in_memory and rng.random() < 0.5
     numbers = aggregated(columns)
-    if numbers and data.draw(st.sampled_from([False, False, True]), label="one question only"):
-        return wrong(asked, [data.draw(spread(numbers), label="spread")], where, 1.0, by_command=command)
-    return several(asked, columns, where, data, by_command=command)
-
-
-def several(asked: Protected, columns: list[Column], where: str, data: Any, *, by_command: bool) -> list[str]:
-    """Ask for counts, numbers, groups and a lookup; together they cost nobody more than they have."""
-    asks = [data.draw(counts(columns, one), label="count") for one in columns[: 15 // asked.shape.rows_per_person]]
+    if numbers and rng.random() < 0.3:
+        return wrong(asked, [spread(rng, numbers)], where, 1.0, by_command=by_command)
+    asks = [counts(rng, columns, one) for one in columns[: 15 // asked.shape.rows_per_person]]
     found = wrong(asked, asks, where, 0.5, by_command=by_command)
-    if numbers := aggregated(columns):
-        asks = st.lists(numeric(numbers), min_size=1, max_size=2, unique_by=lambda ask: ask.function)
-        found += wrong(asked, data.draw(asks, label="numbers"), where, 0.25, by_command=by_command)
+    if numbers:
+        asks = list({ask.function: ask for ask in (numeric(rng, numbers), numeric(rng, numbers))}.values())
+        found += wrong(asked, asks, where, 0.25, by_command=by_command)
     if grouped := [one for one in columns if one.type in ("text", "category", "bool")]:
-        found += wrong_groups(asked, data.draw(st.sampled_from(grouped), label="groups"), 0.2)
+        found += wrong_groups(asked, pick(rng, grouped), 0.2)
     joined = [one for one in asked.shape.columns if one.type in JOINED]
     if joined and joined[0] in columns and asked.shape.rows_per_person == 1:
         found += wrong_lookup(asked, joined[0], 0.05)
