@@ -72,6 +72,7 @@ class Query:
     keys: tuple[Key, ...] = ()
     where: tuple[exp.Expr, ...] = ()  # total conditions, all of which must hold
     lookups: tuple[Joined, ...] = ()
+    pieces: tuple[exp.Expr, ...] = ()  # the total form of every operation on rows, without what stands around it
     having: exp.Expr | None = None
     order: tuple[Order, ...] = ()
     limit: int | None = None
@@ -194,6 +195,7 @@ def _query(select: exp.Select, tables: Mapping[str, Table]) -> Query:
         keys=grouped,
         where=tuple(one.tame.total for one in found.filters),
         lookups=found.lookups,
+        pieces=_pieces(found, grouped, tuple(answer.asked.values())),
         asked=tuple(answer.asked.values()),
     )
     if not query.asked:
@@ -312,6 +314,14 @@ def _check_released(query: Query) -> None:
         typed(expression, aggregates, keys)
     if query.having is not None and typed(query.having, aggregates, keys).kind not in ("boolean", "null"):
         raise QueryRefused("HAVING needs a condition on released values, such as COUNT(*) > 100.")
+
+
+def _pieces(found: Relation, grouped: Sequence[Key], asked: Sequence[Asked]) -> tuple[exp.Expr, ...]:
+    """Return every operation on rows by itself: in a CASE or after an AND, a condition could hide it."""
+    scalars = [*found.filters, *(key.scalar for key in grouped), *(joined.on for joined in found.lookups)]
+    seen: set[int] = set()
+    parts = (part for one in (*scalars, *(one for a in asked for one in a.scalars)) for part in one.parts(seen))
+    return tuple(part.total for part in parts)
 
 
 def _check_size(query: Query, found: Relation) -> None:

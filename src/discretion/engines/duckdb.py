@@ -27,7 +27,7 @@ from discretion.engines.companion import FILE, NUMBERED, PART, ROW_NUMBER, Compa
 from discretion.engines.identity import marks
 from discretion.engines.memory import arrow_table
 from discretion.engines.person import among_texts, person_text, preference
-from discretion.engines.rehearsal import commands, in_file, shape
+from discretion.engines.rehearsal import commands, in_file, shape, unguarded
 from discretion.engines.source import (
     MEMORY,
     ZONED,
@@ -200,8 +200,8 @@ class DuckDB:
             for command in made_up:
                 connection.execute(command)
             try:
-                for one in stated:
-                    connection.sql(one.select.sql("duckdb")).to_arrow_table()
+                for text in (*(one.select.sql("duckdb") for one in stated), unguarded(rows)):
+                    connection.sql(text).to_arrow_table()
             except duckdb.Error as failure:  # it can only quote types, made-up values and what the analyst wrote
                 reason = str(failure).splitlines()[0].rstrip(".")
                 raise QueryRefused(

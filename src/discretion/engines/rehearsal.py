@@ -13,6 +13,7 @@ from sqlglot import exp
 from discretion.engines import Rows
 from discretion.engines.source import quoted
 from discretion.engines.sql import Statement
+from discretion.sql.scalar import ROW
 from discretion.sql.type import REACH, digits
 from discretion.statistics import Request
 
@@ -82,6 +83,18 @@ def in_file(path: str) -> Iterator[str]:
     yield f"COPY protected TO {quoted(path)} (FORMAT parquet)"
     yield "DROP TABLE protected"
     yield f"CREATE TEMP VIEW protected AS SELECT * FROM read_parquet({quoted(path)})"
+
+
+def unguarded(rows: Rows) -> str:
+    """Return the SQL that computes every operation of a question by itself, over all made-up rows.
+
+    In the statement, a condition can keep every made-up row from an operation, but not the row it was written for.
+    """
+    counted = [exp.Count(this=piece.copy()) for piece in rows.query.pieces]
+    select = exp.select(*counted).from_(exp.alias_(exp.to_table("protected"), ROW, table=True))
+    for joined in rows.query.lookups:
+        select.append("joins", exp.Join(this=exp.to_table(joined.name), method="POSITIONAL"))
+    return select.sql("duckdb") if counted else "SELECT 1"
 
 
 def commands(rows: Rows, register: Mapping[str, str], stated: Statement) -> Iterator[str]:

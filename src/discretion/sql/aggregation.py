@@ -48,6 +48,7 @@ class Asked:
     value: exp.Expr | None = None  # total, over the table's columns; None: every row counts
     fill: int | None = None  # the grid step a missing value counts as, for a column declared never NULL
     made: int = 0  # characters of texts made of a row
+    scalars: tuple[Scalar, ...] = ()  # what `value` is made of
 
 
 def asked(node: exp.Expr, relation: Relation, groups: int) -> Asked:
@@ -102,6 +103,7 @@ def _both(one: Scalar | None, other: Scalar) -> Scalar:
         other,
         plain=exp.and_(exp.paren(one.plain), exp.paren(other.plain)),
         total=exp.and_(exp.paren(one.total), exp.paren(other.total)),
+        operands=(one, other),
     )
 
 
@@ -197,8 +199,10 @@ def _asked(plain: exp.Expr, filtered: Scalar | None, shape: Aggregate, value: Sc
     if filtered is not None:
         plain = exp.Filter(this=plain, expression=exp.Where(this=filtered.plain.copy()))
         total = exp.Case(ifs=[exp.If(this=filtered.total.copy(), true=total or exp.Literal.number(1))])
-    made = sum(one.made for one in (value, filtered) if one is not None)
-    return Asked(text=plain.sql("duckdb"), plain=plain, aggregate=shape, value=total, fill=fill, made=made)
+    scalars = tuple(one for one in (value, filtered) if one is not None)
+    made = sum(one.made for one in scalars)
+    text = plain.sql("duckdb")
+    return Asked(text=text, plain=plain, aggregate=shape, value=total, fill=fill, made=made, scalars=scalars)
 
 
 def _named(node: exp.Expr, kind: Kind, value: Scalar, rank: Fraction | None) -> exp.Expr:

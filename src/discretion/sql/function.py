@@ -7,7 +7,7 @@ for plain values (constants and released answers), and how it passes on the erro
 import math
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -146,7 +146,7 @@ def applied(node: exp.Expr, operands: Operands) -> Scalar:
     made = row.rule(node, operands)
     given = made.operands
     if not given or not all(part.literal for part in given):
-        return replace(made, operands=())
+        return made
     if isinstance(node, (exp.Cast, exp.TryCast)):
         return _cast(node, made, given[0])
     return literal(row.of(node, [part.value for part in given]), made.type, made.plain)

@@ -1,6 +1,6 @@
 """Scalar: a row expression that can be run on any row, and what is publicly known of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from fractions import Fraction
@@ -91,6 +91,14 @@ class Scalar:
             return replace(self, total=types.constant(as_type(self.value, sql_type), sql_type), type=sql_type)
         total = exp.TryCast(this=self.total.copy(), to=exp.DataType.build(sql_type, dialect="duckdb"))
         return replace(self, total=total, type=sql_type, narrow=False, size=self.size + 1)
+
+    def parts(self, seen: set[int]) -> Iterator["Scalar"]:
+        """Give everything it is computed from that is computed itself, and itself, each once."""
+        if self.operands and id(self) not in seen:
+            seen.add(id(self))
+            for operand in self.operands:
+                yield from operand.parts(seen)
+            yield self
 
     def domain(self) -> tuple[Any, ...] | None:
         """Every value it can take other than NULL, if that is public and there are at most MOST_VALUES."""
