@@ -63,6 +63,11 @@ class Likeness:
     def same_people(self, name: str, choices: Enrolment, others: Mapping[str, Enrolment]) -> tuple[Concern, ...]:
         """Return what to tell the steward of a register that another one holds under another column."""
         mine = self._marks(choices)
+        if again := [o for o, known in others.items() if known.person == choices.person and mine & self._marks(known)]:
+            raise InvalidDeclaration(
+                f"Register {name!r} has the source and the person column of register {again[0]!r}: these are the same "
+                f"people, who would get a second allowance. Use register={again[0]!r} instead."
+            )
         return tuple(
             Concern(
                 kind="same_people",

@@ -59,7 +59,7 @@ class Steward:
             return self._copied(name, source, person, known or {})
         if options:
             raise InvalidDeclaration(f"{next(iter(options))!r} is for files, but {name!r} is an object in memory.")
-        return self._found(self.engine.attach(name, given))
+        return self._found(self.engine.attach(name, given, person))
 
     def again(self, name: str, earlier: "Earlier", given: Any, options: Mapping[str, Any]) -> Admitted:
         """Admit what was admitted before, as it is now or where it is now; the type of the person column is final."""
@@ -74,7 +74,7 @@ class Steward:
             source = old.at(_with_table(place, old), **options) if old else source_of(place, **options)
             new = self._copied(name, source, earlier.person, {**earlier.columns, **kept})
         else:
-            new = self.admit(name, given, options=options)
+            new = self.admit(name, given, person=earlier.person, options=options)
         now, before = new.columns.get(earlier.person, ""), kept.get(earlier.person, "")
         if now and before and now != before and not {now, before} <= set(INTEGERS):
             self.discard([new.place], used=[])

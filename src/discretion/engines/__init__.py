@@ -52,7 +52,7 @@ class Admission:
 class Engine(Protocol):
     """Rows in, statistics out. Knows SQL; knows nothing of ε's meaning, mechanisms or balances."""
 
-    def attach(self, name: str, table: Any) -> str:
+    def attach(self, name: str, table: Any, person: str = "") -> str:
         """Take an Arrow, pandas or Polars object as a source; returns its name in the engine's words."""
 
     def admit(self, request: Admission) -> tuple[str, tuple[str, ...]]:

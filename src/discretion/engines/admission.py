@@ -51,29 +51,29 @@ def admit(request: Admission) -> tuple[str, tuple[str, ...]]:
     with _connected(source) as connection:
         place = _in_place(connection, source)
         before = _state(source)
-        if place and not source.types and _is_sound(connection, place):
+        if place and not source.types and _is_sound(connection, place, request.person):
             return place, ()
         folder = _folder(request)
         with ExitStack() as opened, tempfile.TemporaryDirectory(prefix=".discretion-", dir=folder) as private:
             columns, hints = _staged(connection, request, place, opened, Path(private))
-            copy = _write(connection, _sound_rows(connection, select(columns, STAGED)), request)
+            copy = _write(connection, _sound_rows(connection, select(columns, STAGED), request.person), request)
     if before != _state(source):
         Path(copy).unlink()
         raise SourceChanged("The source changed while it was copied. Try again when nobody writes to it.")
     return copy, hints
 
 
-def sound_table(table: pa.Table) -> pa.Table:
+def sound_table(table: pa.Table, person: str = "") -> pa.Table:
     """Return a table in memory as questions may read it; the same table if every value in it is sound."""
     with duckdb.connect(":memory:", config=_READING) as connection:
         table = _in_utc(table)
         connection.register(STAGED, table)
         rows = f"SELECT * FROM {STAGED}"
         types = _described(connection, rows)
-        checks = [offends(name, kind) for name, kind in types.items()]
+        checks = [offends(name, kind, person) for name, kind in types.items()]
         if not types or not (ZONED in types.values() or any(*connection.sql(select_all(checks, STAGED)).fetchall())):
             return table
-        return connection.sql(_sound_rows(connection, rows)).to_arrow_table()
+        return connection.sql(_sound_rows(connection, rows, person)).to_arrow_table()
 
 
 @contextmanager
@@ -147,11 +147,11 @@ def _refuse_different_types(connection: duckdb.DuckDBPyConnection, place: str) -
             )
 
 
-def _is_sound(connection: duckdb.DuckDBPyConnection, place: str) -> bool:
-    """Tell whether every value can be read and none of them must become NULL; it reads all of them."""
+def _is_sound(connection: duckdb.DuckDBPyConnection, place: str, person: str) -> bool:
+    """Tell whether every value can be read and none of them must be changed; it reads all of them."""
     rows = _rows(place)
     types = _described(connection, rows)
-    checks = [offends(name, kind) for name, kind in types.items()]
+    checks = [offends(name, kind, person) for name, kind in types.items()]
     try:
         (found,) = connection.sql(select_all(checks, f"({rows})")).fetchall()
     except duckdb.ConversionException:  # a time that cannot be read at all
@@ -224,10 +224,10 @@ def _texts(
     return casts, tuple(filter(None, hints))
 
 
-def _sound_rows(connection: duckdb.DuckDBPyConnection, rows: str) -> str:
+def _sound_rows(connection: duckdb.DuckDBPyConnection, rows: str, person: str) -> str:
     """Return the SQL that gives these rows with NULL for every value that could make a question fail."""
     types = _described(connection, rows)
-    return select({name: safe(name, kind) for name, kind in types.items()}, f"({rows})") if types else rows
+    return select({name: safe(name, kind, person) for name, kind in types.items()}, f"({rows})") if types else rows
 
 
 def _described(connection: duckdb.DuckDBPyConnection, rows: str) -> dict[str, str]:

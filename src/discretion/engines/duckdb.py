@@ -93,9 +93,9 @@ class DuckDB:
         finalize(self, shutil.rmtree, self._stage, ignore_errors=True)
         self._lock = RLock()  # opening a source asks for its schema, which opens it too
 
-    def attach(self, name: str, table: Any) -> str:
+    def attach(self, name: str, table: Any, person: str = "") -> str:
         """Take an Arrow, pandas or Polars object as a source; returns its name in the engine's words."""
-        copy = _packed(sound_table(arrow_table(name, table)))  # whoever owns the object may write to it later
+        copy = _packed(sound_table(arrow_table(name, table), person))  # whoever owns the object may write to it later
         self._attached[name] = (pa.ipc.open_stream(copy).read_all(), hashlib.sha256(copy).hexdigest())
         return f"{MEMORY}{name}"
 
@@ -313,7 +313,8 @@ class DuckDB:
         """A connection that sees these sources and small tables, and nothing else; the sources stay as they are."""
         try:
             with self._unchanged(sources.values()):
-                mark = (*((name, source, self.fingerprint(source)) for name, source in sources.items()), str(types))
+                states = ((name, source, self.fingerprint(source), _places(source)) for name, source in sources.items())
+                mark = (*states, str(types))
                 with self._lock:
                     if mark not in self._opened:
                         self._opened = dict(list(self._opened.items())[-7:])  # the last few keep what they have read
@@ -392,6 +393,11 @@ def _others(kept: tuple[str, ...]) -> tuple[str, ...]:
     with duckdb.connect(":memory:") as connection:
         found = connection.sql("SELECT name FROM duckdb_optimizers() ORDER BY name").fetchall()
     return tuple(name for (name,) in found if name not in kept)
+
+
+def _places(source: str) -> tuple[str, ...]:
+    """Return where the files of a source are now: a link may lead elsewhere than when it was opened."""
+    return () if is_object(source) else tuple(stamp[0] for stamp in stamps(source))
 
 
 def _types(rows: Rows, register: Mapping[str, str]) -> Facts:

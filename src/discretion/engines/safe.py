@@ -12,13 +12,23 @@ FLOATS = ("DOUBLE", "FLOAT", "REAL")
 _WIDE = ("HUGEINT", "UHUGEINT")  # Parquet has no such type
 
 
+def without_blanks(text: str) -> str:
+    """Return a text as SQL without the blanks around it."""
+    return f"trim({text}, ' ' || chr(9) || chr(10) || chr(13) || chr(160))"
+
+
 def _is_time(kind: str) -> bool:
     return kind in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 
 
-def safe(name: str, kind: str) -> str:
-    """Return a column as SQL that gives NULL for every value that could make a question fail."""
+def safe(name: str, kind: str, person: str = "") -> str:
+    """Return a column as SQL that gives NULL for every value that could make a question fail.
+
+    The person column loses the blanks around its texts: two spellings of one person would have two allowances.
+    """
     column = named(name)
+    if name == person and kind == "VARCHAR":
+        return f"NULLIF({without_blanks(column)}, '') COLLATE c"
     if kind in FLOATS:
         return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END"
     if kind == "DATE":
@@ -35,9 +45,11 @@ def safe(name: str, kind: str) -> str:
     return f"TRY_CAST({column} AS DECIMAL(38, 0))" if kind in _WIDE else column
 
 
-def offends(name: str, kind: str) -> str:
-    """Return an aggregate in SQL: whether a column has a value that must become NULL. It reads every value."""
+def offends(name: str, kind: str, person: str = "") -> str:
+    """Return an aggregate in SQL: whether a column has a value that `safe` would change. It reads every value."""
     column = named(name)
+    if name == person and kind == "VARCHAR":
+        return f"bool_or({column} = '' OR {column} <> {without_blanks(column)})"
     if kind in FLOATS:
         return f"bool_or(isnan({column}))"
     if kind in ("DATE", ZONED):

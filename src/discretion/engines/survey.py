@@ -58,7 +58,8 @@ def distinct_texts(column: str, keys: Sequence[Any]) -> str:
 def _row_measures(table: Table) -> Iterator[tuple[tuple[str, str], str]]:
     yield ("no_person", table.person), f"{named(table.person)} IS NULL"
     for column, (low, high) in table.bounds.items():
-        yield ("outside_bounds", column), f"{named(column)} < {low!r} OR {named(column)} > {high!r}"
+        value = f"TRY_CAST({named(column)} AS DOUBLE)"  # an infinity is missing, not clamped
+        yield ("outside_bounds", column), f"isfinite({value}) AND ({value} < {low!r} OR {value} > {high!r})"
     for column, keys in table.keys.items():
         listed = ", ".join(quoted(_as_text(key)) for key in keys)
         yield ("rows_without_key", column), f"CAST({named(column)} AS VARCHAR) NOT IN ({listed})"

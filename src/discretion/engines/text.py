@@ -15,13 +15,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from discretion.engines.safe import without_blanks
 from discretion.engines.source import named, quoted
 from discretion.errors import InvalidDeclaration
 from discretion.source import Source
 
 STAGED = "staged"
 _SIGNS = (",", ";", "\t", "|")
-_BLANKS = "' ' || chr(9) || chr(10) || chr(13) || chr(160)"
 _WHOLE = "0|-?[1-9][0-9]*"
 _NUMBER = r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
 _NO_NUMBER = r"(?i)[+-]?(nan|inf|infinity)"
@@ -263,7 +263,7 @@ def _hint(name: str, counts: Mapping[str, int]) -> str:
 
 def present(name: str, source: Source, *, trimmed: bool = True) -> str:
     """Return a field without blanks around it as SQL; NULL if there is nothing in it, or what means NULL."""
-    text = f"trim({named(name)}, {_BLANKS})" if trimmed else named(name)
+    text = without_blanks(named(name)) if trimmed else named(name)
     absent = ", ".join(map(quoted, dict.fromkeys(("", *source.null))))
     return f"CASE WHEN {text} IN ({absent}) THEN NULL ELSE {text} END"
 

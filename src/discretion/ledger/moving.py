@@ -103,6 +103,7 @@ def _differences(db: sa.Connection, register: Register, people: pa.Table) -> lis
             f"Nobody of register {register.name!r} is in this source: identifiers seem to be written in another way, "
             "and everybody would start with nothing spent. Write them as before, or enrol another register."
         )
+    _refuse_other_spellings(people["person"], known["person"])
     both = people.join(known, "person", join_type="full outer")
     unlike = pc.invert(pc.fill_null(pc.equal(both["micro_epsilon"], both["enrolled"]), False))
     told = pc.is_in(both["person"], value_set=pa.array(list(said), pa.string()))
@@ -115,6 +116,16 @@ def _differences(db: sa.Connection, register: Register, people: pa.Table) -> lis
         where = now.get(person, home.get(enrolled))
         moves.append(Move(person=person, cohort=where, level=level, stated=stated, origin="source"))
     return moves
+
+
+def _refuse_other_spellings(people: pa.ChunkedArray, known: pa.ChunkedArray) -> None:
+    """Refuse people who were enrolled with blanks around their names: without them they would be somebody else."""
+    padded = known.filter(pc.not_equal(known, pc.utf8_trim_whitespace(known)))
+    if pc.any(pc.is_in(pc.utf8_trim_whitespace(padded), value_set=people.combine_chunks())).as_py():
+        raise InvalidDeclaration(
+            "Identifiers were enrolled with blanks around them and are written without them now, so these people would "
+            "get a second allowance. Write them as before."
+        )
 
 
 def _snapshot(db: sa.Connection, register: Register) -> pa.Table:

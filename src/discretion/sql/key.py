@@ -72,9 +72,11 @@ def _key(node: exp.Expr, found: Relation) -> Key:
     key = scalar(node, found.scope)
     if found.table.person in key.columns:
         raise QueryRefused(f"GROUP BY {shown(node)} would answer about single people. Group by declared keys.")
-    values = key.domain()
+    values, image = key.domain(), _image(key, found.table)
     if values is None:
-        values = _image(key, found.table)
+        values = image
+    elif image and None in image and None not in values:
+        values = (*values, None)
     if not values:
         raise QueryRefused(
             f"GROUP BY {shown(node)} needs values that are known in public, because which values occur is private. Ask "
@@ -97,7 +99,7 @@ def _image(key: Scalar, table: Table) -> tuple[Any, ...] | None:
         found = [evaluate(key.plain, {name: value}) for value in table.keys[name]]
     except (QueryRefused, TypeError, KeyError):
         return None
-    return tuple(dict.fromkeys(value for value in found if value is not None))
+    return tuple(dict.fromkeys(found))  # NULL too, where a declared key gives it
 
 
 def _fits(value: Any, sql_type: str) -> bool:
