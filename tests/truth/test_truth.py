@@ -15,7 +15,7 @@ from shapes import EPSILON, Column, shapes
 
 import discretion as dn
 
-EXAMPLES = 4
+EXAMPLES = 2  # of tables for each kind of source; each has its own
 every_kind = pytest.mark.parametrize(
     "kind", [pytest.param(name, marks=[pytest.mark.xdist_group("postgres")] * (name == "postgresql")) for name in KINDS]
 )
