@@ -117,15 +117,18 @@ def parquet_list(folder: Path, table: pa.Table) -> list[str]:
 
 
 def json_lines(folder: Path, table: pa.Table) -> str:
-    """Write one object a line; a missing value is null, times and decimals are as people write them."""
-    plain = (bool, int, float, str, NoneType)
-    rows = [
-        {name: value if isinstance(value, plain) else field(value) for name, value in row.items()}
-        for row in table.to_pylist()
-    ]
-    lines = [json.dumps({name: finite(value) for name, value in row.items()}, ensure_ascii=False) for row in rows]
+    """Write one object a line; a missing value is null, times are as people write them."""
+    rows = [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]
+    lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     (folder / "t.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return str(folder / "t.jsonl")
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: numbers are numbers, and what JSON has no sign for is a text."""
+    if isinstance(value, Decimal):
+        return float(value)
+    return finite(value) if isinstance(value, (bool, int, float, str, NoneType)) else field(value)
 
 
 def finite(value: Any) -> Any:

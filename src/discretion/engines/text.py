@@ -78,12 +78,12 @@ def stage_json(connection: duckdb.DuckDBPyConnection, source: Source, files: Seq
     found = {row[0]: row[1] for row in described.fetchall()}
     columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in found)
     connection.execute(f"CREATE VIEW {STAGED} AS SELECT * FROM read_json([{listed}], columns = {{{columns}}})")
-    texts = [name for name, kind in found.items() if kind not in (*_JSON_TYPES, _JSON_MIXED)]
-    times = {
-        name: one for name, one in guess(connection, texts, source).items() if one.sql_type in ("DATE", "TIMESTAMP")
-    }
     plain = {name: Guess(sql_type=kind if kind in _JSON_TYPES else "VARCHAR") for name, kind in found.items()}
-    return plain | times
+    doubtful = [name for name, kind in found.items() if kind not in ("BOOLEAN", "BIGINT", "DOUBLE", _JSON_MIXED)]
+    guessed = guess(connection, doubtful, source).items()
+    wide = [name for name in doubtful if plain[name].sql_type != "VARCHAR"]  # as DuckDB says of -1 and 1 together
+    times = {name: one for name, one in guessed if name not in wide and one.sql_type in ("DATE", "TIMESTAMP")}
+    return plain | times | {name: one for name, one in guessed if name in wide and one.sql_type == "BIGINT"}
 
 
 def stage_excel(connection: duckdb.DuckDBPyConnection, source: Source, files: Sequence[str]) -> tuple[str, ...]:
