@@ -503,8 +503,9 @@ def test_equal_identifiers_of_other_people_are_enrolled_as_separate(tmp_path):
     db = dn.connect(tmp_path / "l.discretion")
     people = pa.table({"id": [1, 2], "epsilon": [1.0, 0.5]})
     db.register("patients", people, person="id", epsilon="epsilon")
+    staff, rota = (people.append_column(name, pa.array([1, 2])) for name in ("staff", "rota"))
     with pytest.raises(InvalidDeclaration, match="separate=True"):
-        db.register("staff", people, person="id", epsilon="epsilon")
-    db.register("staff", people, person="id", epsilon="epsilon", separate=True)
-    db.protect("rota", people, person="id", epsilon="epsilon", separate=True)
+        db.register("staff", staff, person="id", epsilon="epsilon")
+    db.register("staff", staff, person="id", epsilon="epsilon", separate=True)
+    db.protect("rota", rota, person="id", epsilon="epsilon", separate=True)
     assert {"patients", "staff", "rota"} == {row["register"] for row in db.balance().to_arrow().to_pylist()}

@@ -23,6 +23,17 @@ def hints(texts: Iterable[str]) -> tuple[Concern, ...]:
     return tuple(Concern(kind="reading", text=text) for text in texts)
 
 
+def turnover(came: int, left: int) -> tuple[Concern, ...]:
+    """Return a warning if about as many people came with a refresh as left: their names may be spelt differently."""
+    if not left or not left / 2 <= came <= 2 * left:
+        return ()
+    text = (
+        f"People who left the source: {left:,}. New people: {came:,}. If these are the same people under other names, "
+        "each of them has a second allowance now. Write identifiers as before, and never refresh with new ones."
+    )
+    return (Concern(kind="turnover", text=text, count=came),)
+
+
 def concerns(table: Table, counted: Mapping[tuple[str, str], int]) -> tuple[Concern, ...]:
     """Return what (measure, column or key) -> count says about a table."""
     return tuple(_told(table, counted))

@@ -15,7 +15,7 @@ from discretion import answer as flow
 from discretion.answer import Question
 from discretion.audit import LedgerAudit, audit_ledger
 from discretion.clock import Clock
-from discretion.concern import Concern, concerns, hints, told
+from discretion.concern import Concern, concerns, hints, told, turnover
 from discretion.declaration import declare, refuse_unfit
 from discretion.engines import Engine
 from discretion.enrolment import Enrolment
@@ -220,7 +220,7 @@ class Connection:
                     self._keep_apart(renewed if renewed and one.name == name else one, enrolled)
             # Renew the register first: if that fails, the declaration must stay as it was.
             entry = self._renew(name, enrolled)
-            self._warnings = hints(found.hints)
+            self._warnings = (*hints(found.hints), *(turnover(*self._ledger.turnover(entry)) if entry else ()))
             if renewed is not None:
                 self._warnings += self._surveyed(self._redeclared(table, renewed))
         return entry

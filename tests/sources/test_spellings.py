@@ -37,7 +37,7 @@ def written(kind: str, table: pa.Table, folder: Path) -> object:
 def test_blanks_around_a_name_give_nobody_a_second_allowance(tmp_path, kind, blank):
     with dn.connect(tmp_path / "l.discretion") as db:
         db.protect("t", people(), **OWNER)
-        with pytest.raises(InvalidDeclaration, match="already|second allowance"):
+        with pytest.raises(InvalidDeclaration, match=r"already|second allowance"):
             db.protect("again", written(kind, people(blank), tmp_path), **OWNER)
         assert ["t"] == [table.name for table in db.tables()]
 
@@ -88,3 +88,16 @@ def test_a_file_that_became_a_link_to_the_same_rows_is_answered(tmp_path):
         source.rename(tmp_path / "moved.parquet")
         source.symlink_to(tmp_path / "moved.parquet")
         assert db.sql("SELECT COUNT(*) FROM t WHERE x > 1").entry
+
+
+def test_the_steward_is_told_when_as_many_people_come_as_leave(tmp_path):
+    source = written("parquet", people(), tmp_path)
+    with dn.connect(tmp_path / "l.discretion") as db:
+        db.protect("t", source, **OWNER)
+        renamed = people().set_column(0, "id", pa.array([IDS[0], *(f"n{one}" for one in IDS[1:])]))
+        pq.write_table(renamed, source)
+        db.refresh("t")
+        assert [("turnover", 19)] == [(row["warning"], row["people"]) for row in db.warnings()]
+        pq.write_table(renamed.slice(0, 10), source)
+        db.refresh("t")
+        assert [] == list(db.warnings())

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from discretion.clock import Clock
 from discretion.guarantee import PICO, Guarantee, Model
 from discretion.ledger import moving, schema, spend
-from discretion.ledger.chain import entries, verify_tip
+from discretion.ledger.chain import entries, find, verify_tip
 from discretion.ledger.history import history
 from discretion.ledger.notice import declared_charges
 from discretion.ledger.offer import Cohort, Offer
@@ -95,6 +95,14 @@ class Ledger:
         with self._store.writing() as tx:
             entry = moving.refresh(tx, register, people, fingerprint=fingerprint, source=source)
         return entry.id if entry else ""
+
+    def turnover(self, entry: str) -> tuple[int, int]:
+        """Return how many people came, and how many were set aside, with a refresh."""
+        with self._store.reading() as db:
+            facts = find(db, entry).facts
+            gone = {cohort.id for cohort in cohorts_of(db, load(db, facts["register"])) if cohort.absent}
+        came = sum(count for old, _, count in facts["flows"] if old is None)
+        return came, sum(count for old, new, count in facts["flows"] if old is not None and new in gone)
 
     def prefer(self, register: str, person: object, epsilon: float) -> str:
         """A person chooses anew, at any time; 0 withdraws. What is spent stays spent."""
