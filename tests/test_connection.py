@@ -509,3 +509,12 @@ def test_equal_identifiers_of_other_people_are_enrolled_as_separate(tmp_path):
     db.register("staff", staff, person="id", epsilon="epsilon", separate=True)
     db.protect("rota", rota, person="id", epsilon="epsilon", separate=True)
     assert {"patients", "staff", "rota"} == {row["register"] for row in db.balance().to_arrow().to_pylist()}
+
+
+def test_a_choice_below_every_level_is_told_as_rounded_not_as_withdrawn(tmp_path):
+    db = dn.connect(tmp_path / "l.discretion")
+    db.protect("t", pa.table({"id": ["a", "c"], "epsilon": [0.5, 1.0]}), person="id", epsilon="epsilon")
+    db.prefer("c", 0.3)
+    assert "You chose ε = 0.3" in db.receipt("c").summary
+    db.prefer("c", 0)
+    assert "You chose that your data are not used" in db.receipt("c").summary

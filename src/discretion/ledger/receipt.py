@@ -120,6 +120,7 @@ def receipt(db: sa.Connection, register: Register, person: str) -> Receipt:
     charges = [row for stay in stays for row in _charges(db, stay)]
     cohort = cohorts[stays[-1].cohort]
     releases = tuple(_use(row, row.micro_epsilon) for row in charges if not row.micro_individual)
+    stated = (stays[-1].stated or 0) / MICRO
     return Receipt(
         register=register.name,
         allowance=cohort.micro_allowance / MICRO,
@@ -131,7 +132,7 @@ def receipt(db: sa.Connection, register: Register, person: str) -> Receipt:
         releases=releases,
         individual=tuple(_use(row, row.micro_individual) for row in charges if row.micro_individual),
         individual_spent=cohort.micro_individual / MICRO,
-        summary=_summary(cohort, len(releases), len(charges) - len(releases)) + _doubts(db),
+        summary=_summary(cohort, stated, len(releases), len(charges) - len(releases)) + _doubts(db),
     )
 
 
@@ -244,13 +245,18 @@ def _upwards(most: float, digits: int) -> str:
     return f"{float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(most)):,.{digits}g}"
 
 
-def _summary(cohort: Cohort, releases: int, individual: int) -> str:
+def _summary(cohort: Cohort, stated: float, releases: int, individual: int) -> str:
     apart = f" Not counted: {individual} answer(s) that were NOT differentially private." if individual else ""
     if cohort.absent:
         return (
             f"You are no longer in the register's source, so nothing uses your data. What was spent stays spent.{apart}"
         )
     if cohort.micro_allowance == 0:
+        if stated:
+            return (
+                f"You chose ε = {amount(stated)}, which is below the smallest level on offer. It was rounded down to 0, "
+                f"so your data are not used.{apart}"
+            )
         return f"You chose that your data are not used, and they are not.{apart}"
     if cohort.remaining() == 0:
         return f"What you allowed is spent. Your data are left out of every further answer.{apart}"

@@ -133,7 +133,11 @@ def refresh_sheets(entry: str, history: Listing) -> list[Sheet]:
 def change_sheets(entry: str, receipt: Receipt) -> list[Sheet]:
     """What somebody who chose anew is told."""
     allowed, spent, left = map(amount, (receipt.allowance, receipt.spent, receipt.remaining))
-    return [Sheet(title=f"Entry {entry}: from now on ε = {allowed} at most; {spent} is spent, {left} is left.")]
+    title = f"Entry {entry}: from now on ε = {allowed} at most; {spent} is spent, {left} is left."
+    stated = receipt.statements[-1].epsilon
+    rounded = stated is not None and stated > receipt.allowance
+    note = f"The choice of {amount(stated or 0)} was rounded down to {allowed}, the next level on offer."
+    return [Sheet(title=title, notes=(note,) if rounded else ())]
 
 
 def resume_sheets(entry: str, stops: Listing) -> list[Sheet]:
