@@ -287,6 +287,22 @@ def test_a_nan_person_or_preference_fails_no_question(kind: str, tmp_path: Path)
         assert ask(engine, sql, declared)
 
 
+FUZZED = (  # each was a violation once
+    "SELECT COUNT(*) FROM t WHERE LEAST(DATE '0001-01-01', TIMESTAMP '2024-01-01') >= DATE_TRUNC('month', at)",
+    "SELECT COUNT(*) FROM t WHERE GREATEST(DATE '2024-01-01', at, TIMESTAMP '2024-01-01 10:00:00') > DATE '2024-01-01'",
+    "SELECT COUNT(*) FROM t WHERE DATE '2024-01-01' < TIMESTAMP '2024-01-01 10:00:00'",
+    "SELECT COUNT(*) FROM t WHERE DATE '2024-01-01' IN (TIMESTAMP '2024-01-01 00:00:00', DATE '2024-01-02')",
+    "SELECT COUNT(*) FROM t WHERE COALESCE(DATE '2024-01-01', TIMESTAMP '2024-01-01 10:00:00') = at",
+    "SELECT SUM(LEAST(n * m, 100)) FROM t",
+)
+
+
+@pytest.mark.parametrize("sql", FUZZED)
+def test_what_the_fuzzer_found_is_answered_for_every_row(sql: str, tmp_path: Path) -> None:
+    bounds = {"x": (0, 100), "n": (0, 100), "m": (0, 100)}
+    assert {"answered"} == {outcome(sql, state, "arrow", tmp_path, bounds=bounds) for state in STATES}
+
+
 # Findings 4 and 6: size ----------------------------------------------------------------------------------------------
 
 

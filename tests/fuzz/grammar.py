@@ -46,8 +46,8 @@ class Query:
         return self.below(100) >= 100 - percent
 
     def literal(self, usual: Sequence[str], odd: Sequence[str]) -> str:
-        """Return a literal; one in fifteen is of a form that only some readers understand."""
-        return self.one(odd) if self.below(15) == 14 else self.one(usual)
+        """Return a literal; one in eight is of a form that only some readers understand."""
+        return self.one(odd) if self.below(8) == 7 else self.one(usual)
 
     def text_of_query(self) -> str:
         """Return a whole SELECT."""

@@ -143,7 +143,10 @@ class World:
         apart = {} if query.table.epsilon else {"register": self.register, "person": "id", "epsilon": "epsilon"}
         levels = {float(who): number for number, who in enumerate(self.people)}
         cohorts = Cohorts(count=len(self.people), levels=levels, **apart)
-        coins = tuple(2**63 for _ in self.people) if draw % 4 == 3 else None  # a mechanism that samples people
+        # A mechanism that samples people. Of those whose values are protected it keeps everybody here: people have
+        # coins of their own, so two of them could differ by more than one person's two states.
+        kept = 2**63 if query.table.protects == "presence" else 2**64
+        coins = tuple(kept for _ in self.people) if draw % 8 in (3, 4) else None
         measures = tuple(
             Measure(aggregate=one, histogram=one.kind == "quantile", inclusion=coins) for one in query.aggregates
         )
@@ -263,7 +266,7 @@ class Fuzz:
                 self.world.leave_out(who)
                 self.everybody(one)
             return
-        self._bounded(one, process_time() - start, before, -1)
+        self._bounded(one, process_time() - start, before, -1, self.world.all)
         if missing := uncounted(one.query):
             self._found("calls a count exact that is not", one.sql, detail=missing)
         for aggregate, statistics in zip(one.query.aggregates, one.together, strict=True):
@@ -279,7 +282,7 @@ class Fuzz:
         except Exception as failure:
             self._found("fails by a row", one.sql, detail=repr(failure), state=who)
             return
-        self._bounded(one, process_time() - start, before, who)
+        self._bounded(one, process_time() - start, before, who, place)
         there = [number for number, person in enumerate(self.world.people) if person == who or person in CROWD]
         for mine, theirs in zip(found, one.together or (), strict=True):
             if not _same(mine, theirs, there):
@@ -299,7 +302,11 @@ class Fuzz:
             return True
         return False
 
-    def _bounded(self, one: Asked, seconds: float, before: int, who: int) -> None:
+    def _bounded(self, one: Asked, seconds: float, before: int, who: int, place: str) -> None:
+        if seconds > SLOWEST and seconds > FACTOR * one.seconds:  # once more: the first time opened the source
+            start = process_time()
+            self.world.engine.compute(self.world.request(one.query, place, one.seed))
+            seconds = process_time() - start
         if seconds > SLOWEST and seconds > FACTOR * one.seconds:
             self._found(
                 "takes longer by a row", one.sql, state=who, detail=f"{seconds:.2f} s, calm {one.seconds:.2f} s"
@@ -347,10 +354,12 @@ def uncounted(query: Query) -> str:
         inner = one.plain.this
         if one.aggregate.kind == "count" and one.aggregate.size_is_public and not isinstance(inner, exp.Star):
             text = inner.sql("duckdb")
-            value = f"TRY(CAST({text} AS DOUBLE))"
+            missing = {name: kind for name, kind in query.table.columns.items() if name not in query.table.required}
+            others = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in missing.items())
+            valid = f"SELECT r / 2 AS r, q, {others} FROM range(1, 21) a(r), range(6) b(q)"
+            there = f"COALESCE(ISFINITE(TRY_CAST(TRY({text}) AS DOUBLE)), TRY({text}) IS NOT NULL)"
             with duckdb.connect() as plain:
-                valid = "SELECT r / 2 AS r, q FROM range(1, 21) a(r), range(6) b(q)"
-                found = plain.sql(f"SELECT COUNT(*) FROM ({valid}) WHERE NOT COALESCE(ISFINITE({value}), false)")
+                found = plain.sql(f"SELECT COUNT(*) FROM ({valid}) WHERE NOT {there}")
                 if (rows := found.fetchall()[0][0]) > 0:
                     return f"{text}: {rows} of 120 rows have none"
     return ""

@@ -88,7 +88,9 @@ class Scalar:
         if not sql_type or (self.type == sql_type and not (exact and self.narrow and not self.literal)):
             return self
         if self.literal:
-            return replace(self, total=types.constant(as_type(self.value, sql_type), sql_type), type=sql_type)
+            value = as_type(self.value, sql_type)
+            values = (value,) if isinstance(value, date) else self.values  # a date among times is a time
+            return replace(self, total=types.constant(value, sql_type), type=sql_type, values=values)
         total = exp.TryCast(this=self.total.copy(), to=exp.DataType.build(sql_type, dialect="duckdb"))
         return replace(self, total=total, type=sql_type, narrow=False, size=self.size + 1)
 
