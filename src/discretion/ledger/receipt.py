@@ -254,8 +254,8 @@ def _summary(cohort: Cohort, stated: float, releases: int, individual: int) -> s
     if cohort.micro_allowance == 0:
         if stated:
             return (
-                f"You chose ε = {amount(stated)}, which is below the smallest level on offer. It was rounded down to 0, "
-                f"so your data are not used.{apart}"
+                f"You chose ε = {amount(stated)}, which is below the smallest level on offer. It was rounded down to "
+                f"0, so your data are not used.{apart}"
             )
         return f"You chose that your data are not used, and they are not.{apart}"
     if cohort.remaining() == 0:
