@@ -118,11 +118,11 @@ def test_a_reader_that_drops_the_last_row_is_found(monkeypatch):
 
 def test_a_reader_that_takes_a_missing_number_for_0_is_found(monkeypatch):
     safe = admission.safe
-    monkeypatch.setattr(
-        admission,
-        "safe",
-        lambda name, kind: f"coalesce({safe(name, kind)}, 0)" if kind == "BIGINT" else safe(name, kind),
-    )
+
+    def zeros(name, kind, person=""):
+        return f"coalesce({safe(name, kind, person)}, 0)" if kind == "BIGINT" else safe(name, kind, person)
+
+    monkeypatch.setattr(admission, "safe", zeros)
     hunt("reader takes NULL for 0", "sqlite")
 
 
