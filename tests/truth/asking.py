@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from math import ceil, floor, isfinite
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,9 @@ def width(column: Column) -> float:
 def grid(column: Column, kind: Kind) -> float | None:
     """Return the step that makes every value a candidate; none for integers, where it is 1 already."""
     if column.type in NUMBERS:
-        return 1 if "huge" in kind.loses else None  # they have become doubles
+        return (
+            1 if "huge" in kind.loses or column.type == "uint64" else None
+        )  # some kinds make them doubles or decimals
     return 0.01
 
 
@@ -136,16 +138,19 @@ def unlike(ask: Ask, truth: float, rows: Any, value: Any, error: Any) -> str:
 
 
 def rank_unlike(ask: Ask, rows: Any, value: float, error: Any) -> str:
-    """Return how an answer differs from the value of rank ⌈q·n⌉.
+    """Return how an answer differs from the value of rank ⌈q·n⌉ by more ranks than its noise can explain.
 
-    Where q·n is whole, every value from there to the next higher one splits the rows as asked.
+    Where q·n is whole, every value from there to the next higher one splits the rows as asked. Between two values of
+    people, an answer misses q·n by a part of a rank.
     """
     values = np.sort(np.clip(rows[ask.column.name].dropna().astype(float).to_numpy(), *ask.column.bounds))
-    place = ask.rank * len(values)
     off = error.bias + error.pull + MARGIN * error.noise / 2**0.5  # a share of the rows, or of error.rows if more
-    slack = floor(off * max(len(values), error.rows or 0) + 1e-9)
-    first, last = max(ceil(place) - 1, 0), min(max(floor(place), 0), len(values) - 1)
-    low, high = values[max(first - slack, 0)], values[min(last + slack, len(values) - 1)]
-    if slack > len(values) // 4:
+    slack = off * max(len(values), error.rows or 0) + 1e-9
+    if slack > len(values) / 4:
         return ""  # too few rows: it says so
-    return "" if low - 1e-6 <= value <= high + 1e-6 else f"{value} for {low} to {high}"
+    place = float(ask.rank) * len(values)
+    below, up_to = int((values < value - 1e-6).sum()), int((values <= value + 1e-6).sum())
+    if ask.rank == 0:  # the smallest value has rank 1
+        place = 1.0
+    missed = max(below - place, place - up_to, 0.0)
+    return "" if missed <= slack else f"{value} has rank {below} to {up_to} for {place}"
