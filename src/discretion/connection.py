@@ -273,7 +273,7 @@ class Connection:
         return audit_ledger(self._ledger.place, head=head or None, witnesses=witnesses)
 
     def cautions(self) -> tuple[str, ...]:
-        """What the steward should change about the ledger's database, because it can lose charges."""
+        """Return what the steward should change about the ledger's database, because it can lose charges."""
         return self._ledger.cautions()
 
     # Analysts -------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class Relation:
 
     @property
     def is_visible(self) -> bool:
-        """Whether the interval of the difference excludes 0: then `independent` would have been wrong."""
+        """Tell whether the interval of the difference excludes 0: then `independent` would have been wrong."""
         return self.low > 0 or self.high < 0
 
     def __str__(self) -> str:

@@ -81,7 +81,7 @@ class Error:
         return self.interval(value) == self.limits and not self.bought
 
     def is_wide(self, value: Any) -> bool:
-        """Whether the 95% error is more than a tenth of the value, or of the ranks."""
+        """Tell whether the 95% error is more than a tenth of the value, or of the ranks."""
         size = 1.0 if self.unit == "rank" else abs(value) if isinstance(value, int | float) else 0.0
         return self.half_width() > WIDE * size
 

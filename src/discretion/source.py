@@ -64,12 +64,12 @@ class Source:
 
     @property
     def is_remote(self) -> bool:
-        """Whether the rows are behind a URL."""
+        """Tell whether the rows are behind a URL."""
         return "://" in self.places[0]
 
     @property
     def is_text(self) -> bool:
-        """Whether every value is written as text, so that types are declared or guessed."""
+        """Tell whether every value is written as text, so that types are declared or guessed."""
         return self.kind in ("csv", "json", "excel")
 
     def to_json(self) -> str:

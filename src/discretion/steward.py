@@ -133,12 +133,12 @@ class Earlier:
 
     @property
     def is_file(self) -> bool:
-        """Whether the source can be read again; an object in memory must be given again."""
+        """Tell whether the source can be read again; an object in memory must be given again."""
         return not self.place.startswith("memory:")
 
     @property
     def source(self) -> Source:
-        """What the steward gave; version 0.1 kept only the place."""
+        """Return what the steward gave; version 0.1 kept only the place."""
         return Source.from_json(self.origin) if self.origin else source_of(self.place)
 
     @classmethod

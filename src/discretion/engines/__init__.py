@@ -65,7 +65,7 @@ class Engine(Protocol):
         """A digest of the whole content of a source: another one after any edit."""
 
     def identity(self, source: str) -> frozenset[str]:
-        """What a source is, however it is spelled: two sources that share a mark hold the same rows."""
+        """Return the marks of a source, however it is spelled: two sources that share one hold the same rows."""
 
     def tentative(self) -> AbstractContextManager[None]:
         """Forget what was attached inside the block if it fails."""

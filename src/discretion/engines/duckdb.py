@@ -126,7 +126,7 @@ class DuckDB:
         return hashlib.sha256("\n".join(covered).encode()).hexdigest()
 
     def identity(self, source: str) -> frozenset[str]:
-        """What a source is, however it is spelled: two sources that share a mark hold the same rows."""
+        """Return the marks of a source, however it is spelled: two sources that share one hold the same rows."""
         whole = self.fingerprint(source)
         if is_object(source):
             return frozenset({whole})

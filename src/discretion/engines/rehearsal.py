@@ -68,7 +68,7 @@ _DECIMAL = re.compile(r"DECIMAL\(.*\)")
 
 
 def shape(request: Request, register: Mapping[str, str]) -> tuple[Any, ...]:
-    """What decides about a statement: two requests with equal shapes differ in coins, balances and rows alone."""
+    """Return what decides about a statement: requests with equal shapes differ in coins, balances and rows alone."""
     rows: Rows = request.source
     cohorts = rows.cohorts
     measures = tuple((one.aggregate, one.histogram, one.inclusion is None) for one in request.measures)
@@ -98,7 +98,7 @@ def unguarded(rows: Rows) -> str:
 
 
 def commands(rows: Rows, register: Mapping[str, str], stated: Statement) -> Iterator[str]:
-    """What makes every source of a statement, filled with made-up rows."""
+    """Return the commands that make every source of a statement and fill it with made-up rows."""
     columns = {"protected": rows.query.table.columns, "register": register}
     columns |= {joined.name: joined.lookup.columns for joined in rows.query.lookups}
     for name in stated.sources:

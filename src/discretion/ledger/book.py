@@ -64,7 +64,7 @@ class Ledger:
         return self._store.place
 
     def cautions(self) -> tuple[str, ...]:
-        """What the steward should change about the database, because it can lose charges."""
+        """Return what the steward should change about the database, because it can lose charges."""
         return self._store.cautions()
 
     # Registers ------------------------------------------------------------------------------------------------------

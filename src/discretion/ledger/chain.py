@@ -88,7 +88,7 @@ def find(db: sa.Connection, id: str) -> Entry:
 
 
 def settled(db: sa.Connection, seq: int) -> bool:
-    """Whether a later entry ended this charge: its answer was delivered, or will never come."""
+    """Tell whether a later entry ended this charge: its answer was delivered, or will never come."""
     return db.scalar(sa.select(schema.entry.c.seq).where(schema.entry.c.settles == seq)) is not None
 
 

@@ -164,7 +164,7 @@ def _rounded(node: exp.Expr, part: Scalar, places: int, known: dict[str, Any]) -
 
 
 def _has_answer(node: exp.Expr, part: Scalar) -> bool:
-    """Whether a function has an answer everywhere within declared bounds."""
+    """Tell whether a function has an answer everywhere within declared bounds."""
     if part.low is None or part.high is None:
         return False
     return (
@@ -222,7 +222,7 @@ def cast(node: exp.Expr, operands: Operands) -> Scalar:
 
 
 def _always_fits(value: Scalar, own: str, kind: str) -> bool:
-    """Whether a cast has an answer for every value within declared bounds."""
+    """Tell whether a cast has an answer for every value within declared bounds."""
     if kind in ("text", "boolean") or value.kind in ("boolean", *TIMES):
         return value.kind != "text" or kind == "text"
     if value.kind == "text" or value.low is None or value.high is None:
