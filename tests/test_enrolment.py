@@ -80,7 +80,13 @@ def test_a_default_must_be_a_level_or_a_number():
 def test_an_enrolment_survives_being_written_down():
     enrolment, _ = enrolled(["low", None, "0.7"], levels={"low": 0.1}, menu=(0.5,), default="low")
     assert enrolment == Enrolment.from_json(enrolment.to_json())
-    assert (("low", 100_000), (None, 100_000), ("0.7", 500_000)) == enrolment.worth
+    assert ((None, 100_000), ("0.7", 500_000), ("low", 100_000)) == enrolment.worth
+
+
+@pytest.mark.parametrize("found", [["low", None, "0.7"], [0.7, 0.1, None]])
+def test_the_order_of_rows_changes_nothing_that_is_written_down(found):
+    one, other = (enrolled(rows, levels={"low": 0.1})[0] for rows in (found, found[::-1]))
+    assert one.to_json() == other.to_json()
 
 
 def test_preferences_that_change_while_they_are_read_are_not_enrolled(tmp_path, monkeypatch):

@@ -57,7 +57,8 @@ class Enrolment:
         # What was worth something when it was first found stays so: whoever it is worth less to now is a change.
         first = dict(self.worth)
         worth = [(one, first.get(one, now)) for one, now in zip(map(_plain, found), micro.tolist(), strict=True)]
-        return replace(self, worth=tuple(worth)), pa.table(enrolled)
+        # In an order of their own: the order of the rows changes from one reading of the same source to the next.
+        return replace(self, worth=tuple(sorted(worth, key=_place))), pa.table(enrolled)
 
     def worth_of(self, preference: float | str) -> float:
         """The ε that somebody states by number or by name."""
@@ -135,6 +136,11 @@ class Enrolment:
 
     def __str__(self) -> str:
         return f"{self.person}, {self.epsilon} of {self.source}"
+
+
+def _place(worth: tuple[Any, int]) -> tuple[str, Any]:
+    preference = worth[0]
+    return type(preference).__name__, 0 if preference is None else preference
 
 
 def _plain(preference: Any) -> Any:
