@@ -14,11 +14,11 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table as Shown
 
-from discretion.audit import audit_ledger
+from discretion.declaration.table import Table
 from discretion.guarantee import Guarantee
 from discretion.ledger import Ledger
+from discretion.ledger.audit import audit_ledger
 from discretion.noise import simulation
-from discretion.table import Table
 
 LEVELS = np.arange(1, 101) * 10_000  # ε from 0.01 to 1
 CHANGES = 10_000

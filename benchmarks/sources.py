@@ -12,9 +12,9 @@ import adbc_driver_postgresql.dbapi as adbc
 import psycopg
 
 import discretion as dn
+from discretion.declaration.source import source_of
 from discretion.engines import Admission
 from discretion.engines.duckdb import DuckDB
-from discretion.source import source_of
 
 ROWS = 1_000_000
 TABLE = f"""CREATE TABLE visits AS SELECT i AS id, (i % 1000)::int AS x, random() * 100 AS cost, i % 2 = 0 AS adult,

@@ -13,12 +13,12 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table as Sheet
 
+from discretion.declaration.table import Table
 from discretion.engines import Cohorts, Rows
 from discretion.engines.duckdb import DuckDB
 from discretion.noise import inclusion_threshold
 from discretion.query import parse
 from discretion.statistics import Measure, Request
-from discretion.table import Table
 
 OUTPUT = Path("bench-output")
 THREADS, LEVELS, REPEATS = 2, 100, 3

@@ -4,9 +4,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from discretion.declaration.table import Policy, Table
 from discretion.guarantee import Guarantee, Loss
 from discretion.ledger import Ledger, Offer, head
-from discretion.table import Policy, Table
 
 PEOPLE = {"ann": 100_000, "ben": 100_000, "cleo": 500_000, "dan": 500_000, "eve": 1_000_000, "fay": 0}
 

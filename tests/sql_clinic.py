@@ -3,9 +3,9 @@
 import duckdb
 import pyarrow as pa
 
+from discretion.declaration.table import Lookup, Table
 from discretion.engines.duckdb import DuckDB
 from discretion.noise import simulation
-from discretion.table import Lookup, Table
 
 LEVELS = {0.1: 0, 0.5: 1, 1.0: 2}
 PEOPLE = 401

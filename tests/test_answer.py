@@ -12,6 +12,7 @@ from sqlglot import exp
 from clinics import clinic, patients, visits, write
 from discretion.answer import ATTEMPTS, Question, answer, conclude, explain, propose
 from discretion.connection import connect
+from discretion.declaration.table import Policy
 from discretion.engines.duckdb import DuckDB
 from discretion.errors import (
     DiscretionError,
@@ -22,9 +23,7 @@ from discretion.errors import (
 )
 from discretion.ledger import Ledger
 from discretion.noise import simulation
-from discretion.query import parse
-from discretion.sql import operation
-from discretion.table import Policy
+from discretion.query import operation, parse
 
 COUNT = "SELECT COUNT(*) FROM patients WHERE smoker"
 

@@ -13,6 +13,7 @@ import pytest
 
 import discretion as dn
 from clinics import PEOPLE, clinic, patients, visits, write
+from discretion.declaration.table import Policy
 from discretion.errors import (
     BudgetExhausted,
     EngineFailed,
@@ -21,7 +22,6 @@ from discretion.errors import (
     QueryRefused,
     SourceChanged,
 )
-from discretion.table import Policy
 
 COUNT = "SELECT COUNT(*) FROM patients WHERE smoker"
 SURE = 1 - 1e-9  # these tests draw real noise: how often each may fail without a mistake

@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from sqlglot import exp, parse_one
+from test_query import pairs
 
+from discretion.declaration.table import Table
 from discretion.engines import Cohorts, Rows
 from discretion.engines.duckdb import DuckDB
 from discretion.errors import DiscretionError
 from discretion.query import Query, parse
 from discretion.statistics import Aggregate, Measure, Request, Statistics
-from discretion.table import Table
 from sql_clinic import LEVELS, declared, rows
-from test_query import pairs
 
 CLINIC = rows()
 ENGINE = DuckDB()

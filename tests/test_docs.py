@@ -18,9 +18,9 @@ import discretion
 from discretion import errors
 from discretion.cli import app
 from discretion.connection import ENGINES, Connection
-from discretion.declaration import OPTIONS
+from discretion.declaration.declare import OPTIONS
+from discretion.declaration.table import Policy
 from discretion.mechanisms import MECHANISMS
-from discretion.table import Policy
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

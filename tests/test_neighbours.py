@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from discretion.declaration.table import Lookup, Table
 from discretion.engines import Cohorts, Rows
 from discretion.engines import sql as built
 from discretion.engines.duckdb import DuckDB
 from discretion.errors import QueryRefused
 from discretion.query import Query, parse
 from discretion.statistics import Measure, Request, Statistics
-from discretion.table import Lookup, Table
 
 PEOPLE = 80
 FAR = 9007199254740992  # 2^53: from here on, doubles are 2 apart

@@ -15,12 +15,12 @@ from discretion.arrays import count, histogram, mean, median, mode, quantile, su
 from discretion.arrays import maximum as max
 from discretion.arrays import minimum as min
 from discretion.connection import Connection, connect
+from discretion.declaration.table import Lookup, Policy
 from discretion.errors import DiscretionError
 from discretion.guarantee import Guarantee
 from discretion.learn.personalize import personalize
 from discretion.preference import Preference, Specification
 from discretion.release import Error, Release
-from discretion.table import Lookup, Policy
 
 __all__ = [
     "Connection",

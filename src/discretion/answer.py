@@ -9,22 +9,22 @@ from hashlib import sha256
 import pyarrow as pa
 from sqlglot import exp
 
-from discretion.clock import Clock
-from discretion.containment import CHANGED, contained, shape_of
+from discretion.declaration.enrolment import Enrolment
 from discretion.engines import Cohorts, Engine, Rows
 from discretion.engines.source import is_object
-from discretion.enrolment import Enrolment
 from discretion.errors import BudgetExhausted, EngineFailed, LedgerFailed, PlanOutdated, SourceChanged
-from discretion.flank import flanked, interval_errors, weights
 from discretion.ledger import Ledger, Offer
+from discretion.ledger.clock import Clock
+from discretion.ledger.containment import CHANGED, contained, shape_of
 from discretion.mechanisms import answer as draw
 from discretion.mechanisms.belief import Assume, Belief
 from discretion.noise import Floats, Rng
 from discretion.plan import Plan, choose
+from discretion.plan.flank import flanked, interval_errors, weights
 from discretion.query import Asked, Query, parse
+from discretion.query.uncertainty import propagate
 from discretion.release import Error, Release
 from discretion.statistics import Statistics
-from discretion.uncertainty import propagate
 
 OTHER_STATE = "The source of {name!r} is not in the state that was admitted. Its steward can admit it with `refresh`."
 VERSIONS = {"variance": 2}  # of aggregates that were computed differently before; all others have version 1

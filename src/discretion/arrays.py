@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 
 from discretion import noise
-from discretion.column import Column, bits, categories_of, numbers
+from discretion.engines.arrays import Column, bits, categories_of, numbers
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee, Protects
-from discretion.interval import MIDDLE, SIDE, WHOLE, between, sides
 from discretion.mechanisms import Belief, answer
 from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.local import IndividualRelease, release_individual
 from discretion.noise import Floats, Rng
 from discretion.plan import Plan, choose
+from discretion.plan.interval import MIDDLE, SIDE, WHOLE, between, sides
 from discretion.preference import Integers, Specification
 from discretion.release import Error, Release
 from discretion.statistics import Aggregate, Kind, Measure, Statistics

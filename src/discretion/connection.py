@@ -13,23 +13,23 @@ import pyarrow as pa
 
 from discretion import answer as flow
 from discretion.answer import Question
-from discretion.audit import LedgerAudit, audit_ledger
-from discretion.clock import Clock
-from discretion.concern import Concern, concerns, hints, told, turnover
-from discretion.declaration import declare, refuse_unfit
+from discretion.declaration.concern import Concern, concerns, hints, told, turnover
+from discretion.declaration.declare import declare, refuse_unfit
+from discretion.declaration.enrolment import Enrolment
+from discretion.declaration.notice import notices
+from discretion.declaration.source import OPTIONS
+from discretion.declaration.table import Lookup, Table
 from discretion.engines import Engine
-from discretion.enrolment import Enrolment
+from discretion.engines.likeness import Likeness
+from discretion.engines.steward import Admitted, Earlier, Steward, copies_of, looked_up, reading_options
 from discretion.errors import InvalidDeclaration, SourceChanged
 from discretion.ledger import Ledger, Receipt, Stop
-from discretion.likeness import Likeness
-from discretion.listing import Listing
+from discretion.ledger.audit import LedgerAudit, audit_ledger
+from discretion.ledger.clock import Clock
 from discretion.mechanisms.belief import Assume
-from discretion.notice import notices
 from discretion.plan import Plan
 from discretion.release import Release
-from discretion.source import OPTIONS
-from discretion.steward import Admitted, Earlier, Steward, copies_of, looked_up, reading_options
-from discretion.table import Lookup, Table
+from discretion.render.listing import Listing
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -12,7 +12,7 @@ import pyarrow as pa
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee
 from discretion.relation import Relation, draw
-from discretion.sheet import Sheet, to_html
+from discretion.render.sheet import Sheet, to_html
 
 WIDE = 0.1  # an error beyond this part of the answer calls for a comparison of assumptions
 

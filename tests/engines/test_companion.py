@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from discretion.declaration.table import Table
 from discretion.engines import Cohorts, Rows
 from discretion.engines import duckdb as engine_module
 from discretion.engines.duckdb import DuckDB
 from discretion.noise import ALWAYS, simulation
 from discretion.query import parse
 from discretion.statistics import Measure, Request, Statistics
-from discretion.table import Table
 
 LEVELS: dict[float | str | None, int] = {0.1: 0, 0.5: 1, 1.0: 2, None: 0}
 QUESTIONS = (

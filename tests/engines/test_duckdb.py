@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from discretion.declaration.table import Lookup, Table
 from discretion.engines import Cohorts, Engine, Rows
 from discretion.engines import duckdb as engine_module
 from discretion.engines.duckdb import DuckDB
@@ -22,7 +23,6 @@ from discretion.errors import EngineFailed, InvalidDeclaration, InvalidPreferenc
 from discretion.noise import ALWAYS, keyed_coin
 from discretion.query import parse
 from discretion.statistics import Measure, Request, Statistics
-from discretion.table import Lookup, Table
 
 ROWS = pa.table(
     {

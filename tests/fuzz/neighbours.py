@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from discretion.declaration.table import Lookup, Table
 from discretion.engines import Cohorts, Rows
 from discretion.engines.duckdb import DuckDB
 from discretion.engines.sql import Facts, Statement, statement
@@ -24,7 +25,6 @@ from discretion.errors import QueryRefused, Unsuitable
 from discretion.mechanisms.linear import parts, tally
 from discretion.query import Query, parse
 from discretion.statistics import Measure, Request, Statistics
-from discretion.table import Lookup, Table
 from fuzz.grammar import query as written
 from fuzz.sources import COPIED, WRITERS, Place
 from fuzz.states import CALM, UNSOUND, State, sound, states, table

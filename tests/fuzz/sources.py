@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from discretion.declaration.source import source_of
 from discretion.engines import Admission
 from discretion.engines.duckdb import DuckDB
-from discretion.source import source_of
 from fuzz.states import LONG
 
 EPOCH = datetime(1970, 1, 1)

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from sqlglot import exp, parse_one
 
-from discretion.sql.function import FUNCTIONS
+from discretion.query.function import FUNCTIONS
 from fuzz.grammar import query
 from fuzz.neighbours import Fuzz, Statements, World, distinct
 from fuzz.sources import COPIED, WRITERS

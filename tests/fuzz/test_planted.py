@@ -13,8 +13,8 @@ from sqlglot import exp
 from discretion.engines import duckdb as engine
 from discretion.engines import sql as built
 from discretion.engines.duckdb import DuckDB
-from discretion.sql import operation, value
-from discretion.sql import type as types
+from discretion.query import kind as types
+from discretion.query import operation, value
 from fuzz.grammar import query
 from fuzz.neighbours import Fuzz, World
 
@@ -92,7 +92,7 @@ def plans_by_statistics(patch: pytest.MonkeyPatch) -> None:
 def unbounded_texts(patch: pytest.MonkeyPatch) -> None:
     """Finding 4: texts are joined without limit."""
     no_rehearsal(patch)
-    patch.setattr("discretion.sql.scalar.MOST_TEXT", 10**9)
+    patch.setattr("discretion.query.scalar.MOST_TEXT", 10**9)
     patch.setattr("discretion.query.MOST_MADE", 10**12)
     patch.setattr("discretion.query.refuse_deep", lambda *_: None)
     whole = World._table

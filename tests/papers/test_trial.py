@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discretion.arrays import compute
-from discretion.column import bits, numbers
+from discretion.engines.arrays import bits, numbers
 from discretion.mechanisms import Belief
 from discretion.mechanisms.partition import propose as partition
 from discretion.noise import simulation

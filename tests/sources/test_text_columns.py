@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import discretion as dn
 from discretion.cli import app
+from discretion.declaration.notice import SWAPPED
 from discretion.errors import InvalidDeclaration, SourceChanged
-from discretion.notice import SWAPPED
 
 FIXTURES = Path(__file__).parent / "fixtures"
 OLD_FOLDER = Path("/tmp/discretion-issue-12")  # where the files of the old ledger were: it knows no other place

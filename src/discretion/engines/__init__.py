@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from discretion.declaration.source import Source
+from discretion.declaration.table import Table
 from discretion.query import Query
-from discretion.source import Source
 from discretion.statistics import Request, Statistics
-from discretion.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,14 +21,14 @@ import pyarrow as pa
 import pyarrow.dataset
 from sqlglot import exp
 
+from discretion.declaration.source import EVERY_KIND, Source, public_url
+from discretion.declaration.table import COPY
 from discretion.engines import Admission
 from discretion.engines.database import postgres_rows, sqlite_rows
 from discretion.engines.safe import offends, safe, select, select_all
 from discretion.engines.source import ZONED, is_table, matching, named, quoted, stamps, table_in
 from discretion.engines.text import STAGED, Guess, cast, guess, in_utf8, not_utf8, stage_csv, stage_excel, stage_json
 from discretion.errors import EngineFailed, InvalidDeclaration, SourceChanged
-from discretion.source import EVERY_KIND, Source, public_url
-from discretion.table import COPY
 
 logger = logging.getLogger(__name__)
 

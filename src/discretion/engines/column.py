@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from discretion.query import Asked
-from discretion.sql.scalar import finite
+from discretion.query.scalar import finite
 from discretion.statistics import Aggregate, Measure
 
 LARGEST = float_info.max

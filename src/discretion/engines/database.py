@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from discretion.declaration.source import Source
 from discretion.engines.source import named
 from discretion.errors import EngineFailed, InvalidDeclaration
-from discretion.source import Source
 
 BATCH = 65_536
 _SHARED: Any = {"isolation_level": None, "check_same_thread": False}  # rows are taken by a thread of the database

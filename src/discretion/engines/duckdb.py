@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from discretion.declaration.table import Table
 from discretion.engines import Admission, Rows
 from discretion.engines.admission import admit, sound_table
 from discretion.engines.column import Column
@@ -47,7 +48,6 @@ from discretion.engines.survey import distinct_texts, keys_without_rows, people_
 from discretion.errors import EngineFailed, InvalidDeclaration, InvalidPreference, QueryRefused
 from discretion.noise import coin_key
 from discretion.statistics import Measure, Request, Statistics
-from discretion.table import Table
 
 logger = logging.getLogger(__name__)
 

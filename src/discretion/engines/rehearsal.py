@@ -13,8 +13,8 @@ from sqlglot import exp
 from discretion.engines import Rows
 from discretion.engines.source import quoted
 from discretion.engines.sql import Statement
-from discretion.sql.scalar import ROW
-from discretion.sql.type import REACH, digits
+from discretion.query.kind import REACH, digits
+from discretion.query.scalar import ROW
 from discretion.statistics import Request
 
 MOST_ROWS = 1_000  # of all combinations; pairs take about as many rows as the square of the longest list of values

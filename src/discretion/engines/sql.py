@@ -18,8 +18,8 @@ from discretion.engines.column import Column, aggregates, columns_of, not_null, 
 from discretion.engines.companion import FOUND, Companion
 from discretion.engines.person import among_texts, is_number, person_text, preference, same_person
 from discretion.query import Joined, Key
-from discretion.sql.scalar import ROW
-from discretion.sql.scalar import column as scalar_column
+from discretion.query.scalar import ROW
+from discretion.query.scalar import column as scalar_column
 from discretion.statistics import Measure
 
 _ARROW = {

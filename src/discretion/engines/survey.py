@@ -5,9 +5,9 @@ from typing import Any
 
 from sqlglot import exp
 
+from discretion.declaration.table import Table
 from discretion.engines.person import person_text
 from discretion.engines.source import named, quoted
-from discretion.table import Table
 
 Counts = dict[tuple[str, str], int]  # (measure, column or key) -> count
 

@@ -15,10 +15,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from discretion.declaration.source import Source
 from discretion.engines.safe import without_blanks
 from discretion.engines.source import named, quoted
 from discretion.errors import InvalidDeclaration
-from discretion.source import Source
 
 STAGED = "staged"
 _SIGNS = (",", ";", "\t", "|")

@@ -10,10 +10,11 @@ from typing import Any, Self
 import pyarrow as pa
 import sqlalchemy as sa
 
-from discretion.clock import Clock
+from discretion.declaration.table import Table
 from discretion.guarantee import PICO, Guarantee, Model
 from discretion.ledger import moving, schema, spend
 from discretion.ledger.chain import entries, find, verify_tip
+from discretion.ledger.clock import Clock
 from discretion.ledger.history import history
 from discretion.ledger.notice import declared_charges
 from discretion.ledger.offer import Cohort, Offer
@@ -23,7 +24,6 @@ from discretion.ledger.register import Register, cohorts_of, enroll, last_change
 from discretion.ledger.stop import Stop, refuse_stopped, resume, stop, stops
 from discretion.ledger.store import Store
 from discretion.preference import MICRO
-from discretion.table import Table
 
 
 class Ledger:

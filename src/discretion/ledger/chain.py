@@ -8,9 +8,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from discretion.clock import Clock
 from discretion.errors import InvalidDeclaration, LedgerCorrupt
 from discretion.ledger import schema
+from discretion.ledger.clock import Clock
 
 GENESIS = "0" * 64
 

@@ -19,7 +19,7 @@ from discretion.ledger.chain import entries, read
 from discretion.ledger.offer import Cohort
 from discretion.ledger.register import Register, cohorts_of
 from discretion.preference import MICRO
-from discretion.sheet import Sheet, amount, to_html, when
+from discretion.render.sheet import Sheet, amount, to_html, when
 
 LARGEST_EXPONENT = 700.0  # beyond it e^ε is no double
 SECRETS = {

@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from discretion.declaration.table import Table
 from discretion.errors import BudgetExhausted, InvalidDeclaration, LedgerFailed, PlanOutdated, QueryRefused
 from discretion.guarantee import PICO, Guarantee, Loss, Model
 from discretion.ledger import schema
@@ -19,7 +20,6 @@ from discretion.ledger.people import insert_many
 from discretion.ledger.register import Register, cohorts_of, digest_cohorts, load
 from discretion.ledger.stop import refuse_failed, refuse_stopped
 from discretion.preference import MICRO
-from discretion.table import Table
 
 UNDELIVERED = timedelta(seconds=600)  # a charge without an answer is given up after this time
 

@@ -17,10 +17,10 @@ from uuid import uuid4
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from discretion.clock import Clock
 from discretion.errors import InvalidDeclaration, LedgerFailed
 from discretion.ledger import head, postgresql, schema, sqlite
 from discretion.ledger.chain import GENESIS, Writing, append
+from discretion.ledger.clock import Clock
 from discretion.ledger.failure import reason
 from discretion.ledger.head import Head
 

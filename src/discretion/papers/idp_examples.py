@@ -6,11 +6,11 @@ from math import exp
 
 import numpy as np
 
-from discretion.attack import attack_idp
 from discretion.mechanisms.effect import effect_of
 from discretion.mechanisms.sensitivity import Ordered, log_smooth
 from discretion.mechanisms.smooth import SHARE, largest_alpha
 from discretion.noise import Floats
+from discretion.papers.attack import attack_idp
 from discretion.papers.claim import Check, compare
 from discretion.papers.figure import INDIVIDUAL, Axes, Claim, Effort, Figure, Finding, Point, Points
 from discretion.papers.idp import AUTO, GAMMA, automatic_error, legend

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from discretion.arrays import compute
-from discretion.column import Column
+from discretion.engines.arrays import Column
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Protects
 from discretion.mechanisms import MECHANISMS, Belief, Mechanism

@@ -89,7 +89,7 @@ class Crowd:
             options["join"] = self.told(0, "listening")
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         with open(self.folder / f"log-{person}.txt", "ab") as log:
-            command = [sys.executable, "-m", "discretion.peers", "serve", *words]
+            command = [sys.executable, "-m", "discretion", "peer", "serve", *words]
             self.running[person] = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
     def told(self, person: int, word: str) -> str:

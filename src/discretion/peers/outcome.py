@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from discretion.preference import MICRO, Integers
-from discretion.sheet import Sheet, amount
+from discretion.render.sheet import Sheet, amount
 from discretion.social.recall import Split, f1, precision, random_recall, recall
 from discretion.social.strangers import NOBODY
 

@@ -14,7 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from discretion.sheet import Sheet
+from discretion.render.sheet import Sheet
 
 SHORT = 16  # columns of texts up to this wide are not wrapped, and those of numbers never
 GAP = 3  # between columns

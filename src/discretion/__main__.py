@@ -1,0 +1,5 @@
+"""Run the command line: python -m discretion."""
+
+from discretion.cli import main
+
+main()

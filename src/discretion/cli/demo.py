@@ -1,0 +1,166 @@
+"""The demonstration: a clinic is invented, protected, asked four questions, and its accuracy is drawn."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+from rich.console import Console
+from rich.text import Text
+
+from discretion.cli import shown
+from discretion.cli.plot import draw_accuracy
+from discretion.connection import Connection, connect
+from discretion.errors import QueryRefused
+from discretion.noise import simulation
+from discretion.render.terminal import show, working
+
+LEVELS = {"strict": 0.1, "medium": 0.5, "open": 1.0}
+REGIONS = ("North", "East", "South", "West")
+DEPARTMENTS = ("cardiology", "general", "paediatrics", "surgery")
+MENU = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5)  # free choices are rounded down to it
+
+
+def invent_clinic(folder: Path, *, people: int = 20_000, seed: int = 2015) -> None:
+    """Write patients.parquet (one row each, with their choice) and visits.parquet (several rows each)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = simulation(seed)
+    age = np.clip(rng.normal(47, 21, people), 0, 104).round().astype(np.int64)
+    smoker = rng.random(people) < np.where((age > 17) & (age < 70), 0.24, 0.06)
+    named = rng.choice([*LEVELS, ""], people, p=[0.40, 0.36, 0.18, 0.06])
+    free = rng.choice([f"{level:g}" for level in np.arange(1, 31) / 20], people)  # 0.05, 0.1, ... 1.5, as typed in
+    patients = {
+        "patient_id": np.arange(1, people + 1),
+        "age": age,
+        "region": rng.choice(REGIONS, people, p=[0.37, 0.21, 0.28, 0.14]),
+        "smoker": smoker,
+        "systolic": np.clip(rng.normal(108 + 0.42 * age + 5 * smoker, 14), 70, 230).round(1),
+        "privacy": np.where(named == "", free, named),
+    }
+    parquet.write_table(pa.table(patients), folder / "patients.parquet")
+    visits = np.minimum(rng.poisson(0.6 + age / 30), 15)
+    owner = np.repeat(patients["patient_id"], visits)
+    walk_in = rng.random(owner.size) < 0.01  # nobody's rows: the person is not known
+    department = rng.choice(DEPARTMENTS, owner.size, p=[0.18, 0.52, 0.12, 0.18])
+    price = np.where(department == "surgery", 6.9, 4.6)
+    rows = {
+        "patient_id": pa.array(owner, mask=walk_in),
+        "department": department,
+        "cost": np.round(rng.lognormal(price, 0.7), 2),
+        "day": np.datetime64("2025-01-01") + rng.integers(0, 365, owner.size),
+    }
+    parquet.write_table(pa.table(rows), folder / "visits.parquet")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One question of the demonstration."""
+
+    sql: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    why: str = ""
+
+    @property
+    def command(self) -> str:
+        flags = "".join(f" --{name} {value}" for name, value in self.options.items())
+        return f'discretion query "{self.sql}"{flags}'
+
+
+QUESTIONS = (
+    Step(
+        sql="SELECT COUNT(DISTINCT patient_id) AS operated FROM visits WHERE department = 'surgery'",
+        why="A count of people, over a table with several visits each",
+    ),
+    Step(
+        sql="SELECT region, AVG(systolic) AS pressure FROM patients GROUP BY region",
+        options={"share": 0.2, "assume": "independent"},
+        why="An average by region, with an assumption that sharpens it",
+    ),
+    Step(sql="SELECT MEDIAN(age) AS age FROM patients WHERE smoker", why="A median; its error is in ranks"),
+    Step(
+        sql="SELECT patient_id, systolic FROM patients WHERE age > 90",
+        why="Rows of people are refused, with the reason",
+    ),
+)
+
+
+def demonstrate(folder: Path, console: Console) -> None:
+    """The whole story, printed; everything is written to `folder`, which may be used again."""
+    invent_clinic(folder)
+    ledger = folder / "clinic.discretion"
+    ledger.unlink(missing_ok=True)  # an invented clinic may start anew; a real one never
+    with connect(ledger, analyst="demo") as db:
+        _protect(db, folder, console)
+        for number, step in enumerate(QUESTIONS, 1):
+            _ask(db, number, step, console)
+        _chapter(console, "Why that mechanism?", f'discretion explain "{QUESTIONS[0].sql}"')
+        show(db.explain(QUESTIONS[0].sql).sheets(), console)
+        _chapter(console, "Who has spent what?", "discretion balance")
+        show(shown.balance_sheets(db.balance()), console)
+        _chapter(console, "What does patient 17 get to see?", "discretion receipt 17")
+        show(db.receipt(17).sheets(), console)
+    console.print(f"The clinic and its ledger are in {folder}. Try a question of your own:")
+    command = "discretion" if which("discretion") else sys.argv[0]  # `make demo` leaves it out of the path
+    hint = Text(f'  {command} query --ledger {ledger} "SELECT MAX(age) FROM patients"', style="bold")
+    console.print(hint, soft_wrap=True)
+    console.print(_draw(folder), soft_wrap=True)
+
+
+def _protect(db: Connection, folder: Path, console: Console) -> None:
+    _chapter(
+        console,
+        "A clinic with 20,000 patients, each of whom chose a level of privacy",
+        "discretion protect patients patients.parquet --person patient_id --epsilon privacy --level strict=0.1 ...\n"
+        "$ discretion protect visits visits.parquet --person patient_id --register patients --rows-per-person 5 ...",
+    )
+    patients = db.protect(
+        "patients",
+        folder / "patients.parquet",
+        person="patient_id",
+        epsilon="privacy",
+        levels=LEVELS,
+        menu=MENU,
+        bounds={"age": (0, 120), "systolic": (80, 200)},
+        keys={"region": REGIONS},
+    )
+    visits = db.protect(
+        "visits",
+        folder / "visits.parquet",
+        person="patient_id",
+        register="patients",
+        rows_per_person=5,
+        bounds={"cost": (0, 5_000)},
+        keys={"department": DEPARTMENTS},
+    )
+    show([*patients.sheets(), *visits.sheets()], console)
+
+
+def _ask(db: Connection, number: int, step: Step, console: Console) -> None:
+    _chapter(console, f"{number}. {step.why}", step.command)
+    try:
+        show([db.sql(step.sql, **step.options).sheet("Answer")], console)
+    except QueryRefused as refusal:
+        console.print(Text(f"Refused. {refusal}\n", style="red"))
+
+
+def _chapter(console: Console, title: str, command: str) -> None:
+    console.print(Text(f"# {title}", style="bold"), soft_wrap=True)
+    console.print(Text(f"$ {command}\n", style="green"), soft_wrap=True)  # to be copied, so never cut in two
+
+
+def _draw(folder: Path) -> str:
+    """What the plot is called, or why there is none."""
+    if find_spec("matplotlib") is None:
+        return "There is no plot: it needs Matplotlib (pip install 'discretion[plots]')."
+    path = folder / "accuracy.png"
+    patients = parquet.read_table(folder / "patients.parquet")
+    epsilon = np.array([LEVELS.get(chosen) or float(chosen) for chosen in patients["privacy"].to_pylist()])
+    with working("Measuring how accurate the mechanisms are"):
+        draw_accuracy(path, smoker=patients["smoker"], pressure=patients["systolic"].to_numpy(), epsilon=epsilon)
+    return f"How accurate the mechanisms are: {path}"

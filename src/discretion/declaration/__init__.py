@@ -1,0 +1,1 @@
+"""What stewards say: tables, registers, preferences, and where rows are."""

@@ -1,0 +1,210 @@
+"""Table: what a steward declares about protected data. All of it is public."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from math import isfinite
+from typing import Any
+
+from discretion.errors import InvalidDeclaration
+from discretion.guarantee import Protects
+from discretion.render.sheet import Sheet, to_html
+
+MOST_GROUPS = 10_000  # that GROUP BY can have
+COPY = ".copy.parquet"  # the ending of a file that admission made
+LONGEST_TEXT = 1_000  # characters of a text that count, if nobody says otherwise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What the steward allows on one table. Quotas are scheduling; the promise is each person's own cap."""
+
+    largest_share: float = 1.0  # of each person's allowance, by one query
+    quotas: Mapping[str, float] = field(default_factory=dict)  # analyst -> share over all their queries
+    individual: bool = False  # model `individual`, which is not differential privacy
+    float_arithmetic: bool = False  # mechanisms without an exact sampler
+    largest_delta: float = 0.0
+    preferences_are: str = "public"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.largest_share <= 1:
+            raise InvalidDeclaration(f"The largest share must be above 0 and at most 1, got {self.largest_share!r}.")
+        if not 0 <= self.largest_delta < 1:
+            raise InvalidDeclaration(f"The largest delta must be from 0 to below 1, got {self.largest_delta!r}.")
+        if self.preferences_are != "public":
+            raise InvalidDeclaration(
+                f"preferences_are must be 'public', got {self.preferences_are!r}: mechanisms are tuned to the "
+                "choices people made, so keeping the choices themselves secret is not supported yet."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lookup:
+    """An unprotected table that analysts may join on a unique key."""
+
+    source: str
+    key: str
+    columns: Mapping[str, str]  # name -> SQL type
+    origin: str = ""  # what the steward gave, as `Source.to_json` writes it; empty for objects and before version 0.2
+    admitted: str = ""  # the fingerprint of the state that may be asked about
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Table:
+    """One protected table: who owns its rows, how many each, and where its values may lie."""
+
+    name: str
+    source: str  # where its rows are, in the engine's words
+    person: str  # the column that says whose row it is
+    register: str  # whose allowances pay; a table that protects values is its own register
+    protects: Protects
+    columns: Mapping[str, str]  # name -> SQL type
+    epsilon: str = ""  # the column of preferences, where the table is its own register
+    rows_per_person: int = 1
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    grid: Mapping[str, float] = field(default_factory=dict)  # column -> step between candidate answers
+    keys: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # column -> every value an answer shows
+    required: tuple[str, ...] = ()  # columns declared never NULL; a NULL found there counts as the bound nearest 0
+    lookups: Mapping[str, Lookup] = field(default_factory=dict)
+    longest_text: int = LONGEST_TEXT  # characters of a text that count, except in the person; the rest is cut off
+    policy: Policy = field(default_factory=Policy)
+    origin: str = ""  # what the steward gave, as `Source.to_json` writes it; empty for objects and before version 0.2
+    admitted: str = ""  # the fingerprint of the state that may be asked about
+
+    def __post_init__(self) -> None:
+        named = {self.person, *self.bounds, *self.grid, *self.keys, *self.required}
+        unknown = sorted((named | ({self.epsilon} if self.epsilon else set())) - set(self.columns))
+        if unknown:
+            raise InvalidDeclaration(
+                f"Table {self.name!r} has no column {', '.join(map(repr, unknown))}; "
+                f"it has {', '.join(map(repr, self.columns))}."
+            )
+        if not isinstance(self.rows_per_person, int) or self.rows_per_person < 1:
+            raise InvalidDeclaration(
+                f"rows_per_person must be a whole number, at least 1, got {self.rows_per_person!r}."
+            )
+        if not isinstance(self.longest_text, int) or not 1 <= self.longest_text <= 10_000:
+            raise InvalidDeclaration(
+                f"longest_text must be a whole number from 1 to 10,000, got {self.longest_text!r}."
+            )
+        for column, (low, high) in self.bounds.items():
+            if not (isfinite(low) and isfinite(high) and low < high):
+                raise InvalidDeclaration(f"Bounds of {column!r} must be finite and ascend, got {low!r} to {high!r}.")
+        for column, step in self.grid.items():
+            if not (isfinite(step) and step > 0):
+                raise InvalidDeclaration(f"The grid step of {column!r} must be above 0, got {step!r}.")
+        for column, values in self.keys.items():
+            if not values or len(set(values)) != len(values):
+                raise InvalidDeclaration(f"Keys of {column!r} must be one or more different values.")
+
+    def __str__(self) -> str:
+        secret = "everybody's values" if self.protects == "value" else "whether somebody is in it, and all about them"
+        bounds = [f"{column} from {low:g} to {high:g}" for column, (low, high) in self.bounds.items()]
+        keys = [f"{column} in {', '.join(map(str, values))}" for column, values in self.keys.items()]
+        return (
+            f"Table {self.name!r} protects {secret}; at most {self.rows_per_person} row(s) of a person count.\n"
+            f"Public: its columns ({', '.join(self.columns)}), how many people chose which level in register "
+            f"{self.register!r}{''.join(f', {said}' for said in (*bounds, *keys))}."
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return to_html(self.sheets())
+
+    def sheets(self) -> list[Sheet]:
+        """What the declaration makes public, and what it protects."""
+        rows = [(column, kind, _role(self, column), _use(self, column)) for column, kind in self.columns.items()]
+        protects = (
+            "Protected: everybody's values. Public: who is in the table."
+            if self.protects == "value"
+            else "Protected: whether somebody is in the table at all, and everything about them in it."
+        )
+        k = self.rows_per_person
+        limit = "At most 1 row of a person counts" if k == 1 else f"At most {k:,} rows of a person count"
+        return [
+            Sheet(
+                title=f"Table {self.name!r}, paid for by register {self.register!r}",
+                columns=("column", "type", "declared", "may be used in"),
+                rows=tuple(rows),
+                notes=(
+                    "Public: all of the above, and how many people chose which level of privacy.",
+                    protects,
+                    f"{limit}; others are left out at random.",
+                    *([f"Its rows are a copy: {self.source}."] if self.source.endswith(COPY) else []),
+                    *(
+                        f"Lookup {name!r}, not protected: {', '.join(lookup.columns)}; joined on {lookup.key}."
+                        for name, lookup in self.lookups.items()
+                    ),
+                    *_policy(self.policy),
+                ),
+            )
+        ]
+
+    def to_json(self) -> str:
+        """Return the canonical text for the ledger; what version 0.1 did not know is left out where nobody said it."""
+        stored = asdict(self)
+        for kept in (stored, *stored["lookups"].values()):
+            for name in ("origin", "admitted"):
+                if not kept[name]:
+                    del kept[name]
+        if self.longest_text == LONGEST_TEXT:  # stored answers of version 0.1 stay free
+            del stored["longest_text"]
+        return json.dumps(stored, sort_keys=True)
+
+    def identity(self) -> str:
+        """Return everything declared that an answer depends on: what is allowed and where rows came from is left out.
+
+        The state of every source has a fingerprint of its own.
+        """
+        lookups = {name: replace(one, origin="", admitted="") for name, one in self.lookups.items()}
+        return replace(self, policy=Policy(), lookups=lookups, origin="", admitted="").to_json()
+
+    @classmethod
+    def from_json(cls, text: str) -> "Table":
+        """The table `to_json` wrote down."""
+        stored = json.loads(text)
+        stored["bounds"] = {column: tuple(pair) for column, pair in stored["bounds"].items()}
+        stored["keys"] = {column: tuple(values) for column, values in stored["keys"].items()}
+        stored["required"] = tuple(stored["required"])
+        stored["lookups"] = {name: Lookup(**lookup) for name, lookup in stored["lookups"].items()}
+        stored["policy"] = Policy(**stored["policy"])
+        return cls(**stored)
+
+
+def _policy(policy: Policy) -> Iterator[str]:
+    """What the steward allows beyond, or less than, what everybody gets."""
+    if policy.largest_share < 1:
+        yield f"One question may use at most {policy.largest_share:g} of an allowance."
+    if policy.quotas:
+        shares = ", ".join(f"{name} {share:g}" for name, share in policy.quotas.items())
+        yield f"Over all questions of an analyst, at most: {shares}."
+    if policy.largest_delta:
+        yield f"All answers together may add a δ of at most {policy.largest_delta:g}."
+    if policy.float_arithmetic:
+        yield "Allowed: mechanisms without an exact sampler."
+    if policy.individual:
+        yield "Allowed: model `individual`, which is NOT differential privacy."
+
+
+def _role(table: Table, column: str) -> str:
+    if column == table.person:
+        return "the person"
+    if column == table.epsilon:
+        return "their preference"
+    if column in table.bounds:
+        low, high = table.bounds[column]
+        return f"{low:,.12g} to {high:,.12g}"
+    return ", ".join(map(str, table.keys[column])) if column in table.keys else ""
+
+
+def _use(table: Table, column: str) -> str:
+    if column in (table.person, table.epsilon):
+        return "COUNT(DISTINCT ...)" if column == table.person else ""
+    kind, (low, high) = table.columns[column].upper(), table.bounds.get(column, (0.0, float(MOST_GROUPS)))
+    few = "INT" in kind and high - low < MOST_GROUPS
+    grouped = column in table.keys or kind == "BOOLEAN" or few
+    uses = ["WHERE"]
+    uses += ["GROUP BY"] if grouped else ["GROUP BY month, ..."] if kind.startswith(("DATE", "TIMESTAMP")) else []
+    uses += ["SUM, AVG, ..."] if column in table.bounds else []
+    return ", ".join(uses)

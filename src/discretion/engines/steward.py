@@ -1,0 +1,193 @@
+"""Steward: what a steward gives is admitted, kept as a copy where it must be, and looked over for what seems wrong."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from discretion.declaration.enrolment import Enrolment
+from discretion.declaration.source import OPTIONS, Source, is_place, source_of
+from discretion.declaration.table import COPY, Lookup, Table
+from discretion.engines import Admission, Engine
+from discretion.engines.person import INTEGERS
+from discretion.errors import InvalidDeclaration, SourceChanged
+
+RENEWED_TYPE = (
+    "The person column {person!r} is {now} now and was {before}: everybody could get a second allowance under another "
+    "spelling. Write it as {before} again, or protect the source under a new name for other people."
+)
+FORGOTTEN_TYPE = (
+    "{name!r} was enrolled from a text by version 0.1, which did not keep the type of {person!r}, and the text has "
+    "changed since. Say what it was: types={{{person!r}: 'BIGINT'}} if people were read as numbers (007 is 7), or "
+    "'VARCHAR' if they were read as texts."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admitted:
+    """A state of a source that may be asked about."""
+
+    place: str  # where questions read it, in the engine's words
+    columns: Mapping[str, str]
+    fingerprint: str
+    origin: str = ""  # what the steward gave
+    hints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steward:
+    """An engine that admits sources, and the folder that keeps copies of them; none for a ledger in PostgreSQL."""
+
+    engine: Engine
+    folder: Path | None
+    prefix: str  # of the names of copies
+    ledger: str = ""  # the ledger's own file, which is never a source
+
+    def admit(
+        self,
+        name: str,
+        given: Any,
+        *,
+        person: str = "",
+        known: Mapping[str, str] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Admitted:
+        """Admit a file, a table or an object as it is now; types that are `known` are final."""
+        self._refuse_ledger(given)
+        if isinstance(given, Source) or is_place(given):
+            source = given if isinstance(given, Source) else source_of(given, **(options or {}))
+            return self._copied(name, source, person, known or {})
+        if options:
+            raise InvalidDeclaration(f"{next(iter(options))!r} is for files, but {name!r} is an object in memory.")
+        return self._found(self.engine.attach(name, given, person))
+
+    def again(self, name: str, earlier: "Earlier", given: Any, options: Mapping[str, Any]) -> Admitted:
+        """Admit what was admitted before, as it is now or where it is now; the type of the person column is final."""
+        self._refuse_ledger(given)
+        options = dict(options)
+        kept = self._kept_type(name, earlier, options)
+        if given is None and not options and not earlier.is_file:
+            return self._found(earlier.place)
+        old = earlier.source if earlier.is_file else None
+        if given is None or is_place(given):
+            place = given if given is not None else list(old.places) if old else ""
+            source = old.at(_with_table(place, old), **options) if old else source_of(place, **options)
+            new = self._copied(name, source, earlier.person, {**earlier.columns, **kept})
+        else:
+            new = self.admit(name, given, person=earlier.person, options=options)
+        now, before = new.columns.get(earlier.person, ""), kept.get(earlier.person, "")
+        if now and before and now != before and not {now, before} <= set(INTEGERS):
+            self.discard([new.place], used=[])
+            raise InvalidDeclaration(RENEWED_TYPE.format(person=earlier.person, now=now, before=before))
+        return new
+
+    def discard(self, places: Iterable[str], *, used: Iterable[str]) -> None:
+        """Delete copies that nothing refers to any more."""
+        for place in set(places) - set(used):
+            if place.endswith(COPY):
+                Path(place).unlink(missing_ok=True)
+
+    def _refuse_ledger(self, given: Any) -> None:
+        """Refuse the ledger's own file: reading it would also cancel the ledger's locks."""
+        several = [] if not is_place(given) else [given] if isinstance(given, str | Path) else list(given)
+        for place in map(str, several):
+            for file in (place, place.rpartition("#")[0]):
+                if file and _is_same_file(Path(file).expanduser(), Path(self.ledger)):
+                    raise InvalidDeclaration(f"{place!r} is the ledger itself, so it cannot be a source.")
+
+    def _copied(self, name: str, source: Source, person: str, known: Mapping[str, str]) -> Admitted:
+        label = f"{self.prefix}.{name}"
+        place, hints = self.engine.admit(
+            Admission(source=source, person=person, known=known, folder=self.folder, label=label)
+        )
+        return replace(self._found(place), origin=source.to_json(), hints=hints)
+
+    def _found(self, place: str) -> Admitted:
+        fingerprint = self.engine.fingerprint(place)
+        columns = dict(self.engine.schema(place))
+        if fingerprint != self.engine.fingerprint(place):
+            raise SourceChanged("The source changed while it was read. Try again when nobody writes to it.")
+        return Admitted(place=place, columns=columns, fingerprint=fingerprint)
+
+    def _kept_type(self, name: str, earlier: "Earlier", options: dict[str, Any]) -> dict[str, str]:
+        """Return the final type of the person column; a register of version 0.1 did not keep it."""
+        if earlier.columns.get(earlier.person):
+            return {earlier.person: earlier.columns[earlier.person]}
+        if not (earlier.person and earlier.is_file and earlier.source.is_text):
+            return {}
+        types = dict(options.get("types") or {})
+        if said := types.pop(earlier.person, ""):
+            options["types"] = types
+            return {earlier.person: str(said).upper()}
+        raise InvalidDeclaration(FORGOTTEN_TYPE.format(name=name, person=earlier.person))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Earlier:
+    """What is known of a source that was admitted before."""
+
+    place: str
+    origin: str
+    person: str
+    columns: Mapping[str, str]  # the types known: of a whole table, or only of a register's person
+
+    @property
+    def is_file(self) -> bool:
+        """Tell whether the source can be read again; an object in memory must be given again."""
+        return not self.place.startswith("memory:")
+
+    @property
+    def source(self) -> Source:
+        """Return what the steward gave; version 0.1 kept only the place."""
+        return Source.from_json(self.origin) if self.origin else source_of(self.place)
+
+    @classmethod
+    def table(cls, table: Table) -> "Earlier":
+        """Return what a table's declaration says."""
+        return cls(place=table.source, origin=table.origin, person=table.person, columns=table.columns)
+
+    @classmethod
+    def register(cls, enrolment: Enrolment) -> "Earlier":
+        """Return what an enrolment says."""
+        types = {enrolment.person: enrolment.person_type} if enrolment.person_type else {}
+        return cls(place=enrolment.source, origin=enrolment.origin, person=enrolment.person, columns=types)
+
+    @classmethod
+    def lookup(cls, lookup: Lookup) -> "Earlier":
+        """Return what a lookup's declaration says."""
+        return cls(place=lookup.source, origin=lookup.origin, person="", columns=lookup.columns)
+
+
+def reading_options(declared: dict[str, Any]) -> dict[str, Any]:
+    """Take the options that say how a source is read out of all that was given."""
+    return {name: declared.pop(name) for name in OPTIONS if name in declared}
+
+
+def copies_of(place: str, folder: str | Path | None) -> dict[str, Any]:
+    """Return where copies are kept, and what their names begin with: the ledger's folder and name."""
+    path = Path(place.removeprefix("sqlite:///"))
+    if "://" in str(place.removeprefix("sqlite:///")):
+        return {"folder": None if folder is None else Path(folder).expanduser().resolve(), "prefix": "ledger"}
+    kept = path.resolve().parent if folder is None else Path(folder).expanduser().resolve()
+    return {"folder": kept, "prefix": path.name}
+
+
+def looked_up(key: str, found: Admitted) -> Lookup:
+    """Return the declaration of a lookup in the state that was admitted."""
+    state: dict[str, Any] = {"source": found.place, "origin": found.origin, "admitted": found.fingerprint}
+    return Lookup(key=key, columns=dict(found.columns), **state)
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):  # one of them does not exist, or is not a path
+        return False
+
+
+def _with_table(place: Any, old: Source) -> Any:
+    """Return the place with the table of a database: `refresh` may be given only the file that moved."""
+    if old.kind not in ("sqlite", "duckdb", "postgresql") or "#" in str(place):
+        return place
+    file = place[0] if isinstance(place, list) else place
+    return f"{file}#{old.table}"

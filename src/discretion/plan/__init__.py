@@ -1,0 +1,325 @@
+"""Choose the mechanism with the smallest predicted error, from public information only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from inspect import signature
+from math import isfinite
+from operator import add
+from typing import Any
+
+from discretion.errors import InvalidDeclaration, Unsuitable
+from discretion.guarantee import Guarantee
+from discretion.mechanisms import MECHANISMS, Belief, Mechanism
+from discretion.plan.assumption import Prediction, predictions
+from discretion.preference import MICRO, Specification
+from discretion.release import Error
+from discretion.render.sheet import Sheet, amount, to_html
+from discretion.statistics import Aggregate, Request
+
+POSITIONS = {"aggregate", "specification", "belief"}  # what every mechanism is proposed with; the rest are options
+MOST_LINES = 12  # of charges in an explanation
+MOST_COMPARED = 2_000  # levels for which assumptions are compared
+MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """One mechanism considered for one aggregate: tuned, or unsuitable for a reason."""
+
+    name: str
+    mechanism: Mechanism | None = None
+    reason: str = ""
+
+    @property
+    def error(self) -> Error | None:
+        return self.mechanism.error if self.mechanism is not None else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The mechanism chosen for one aggregate, and everything it was chosen over."""
+
+    aggregate: Aggregate
+    chosen: Candidate
+    candidates: tuple[Candidate, ...]  # best first, unsuitable ones last
+    specification: Specification  # what each cohort may spend on it
+    label: str = ""  # the aggregate in the words of the question
+    belief: Belief = field(default_factory=Belief)
+
+    @cached_property
+    def predictions(self) -> tuple[Prediction, ...]:
+        """The predicted error under nothing, gradual and independent.
+
+        Left out where the answer is exact, and where there are so many levels that planning three times takes long.
+        """
+        if not self.mechanism.error.total or len(self.specification.epsilons) > MOST_COMPARED:
+            return ()
+        return predictions(self.aggregate, self.specification, self.belief)
+
+    @property
+    def mechanism(self) -> Mechanism:
+        if self.chosen.mechanism is None:
+            raise Unsuitable(self.chosen.reason)
+        return self.chosen.mechanism
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Plan:
+    """How a question will be answered, what it will cost whom, and how good the answer will be."""
+
+    specification: Specification  # what each cohort may spend on a choice of weight 1
+    choices: tuple[Choice, ...]
+    source: Any = None  # which rows, in the engine's words; it names people
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """All choices together, by the plan's own cohorts: what is charged."""
+        return reduce(add, (_over(self.specification, choice.mechanism.guarantee) for choice in self.choices))
+
+    @property
+    def request(self) -> Request:
+        """What the engine must compute."""
+        return Request(measures=tuple(choice.mechanism.measure for choice in self.choices), source=self.source)
+
+    @property
+    def comparison(self) -> tuple[str, ...]:
+        """For every choice, its predicted errors under the assumptions that can be made, one line each."""
+        several = len(self.choices) > 1
+        return tuple(
+            f"{choice.label}: {prediction}" if several else f"{prediction}"
+            for choice in self.choices
+            for prediction in choice.predictions
+        )
+
+    def __str__(self) -> str:
+        several = len(self.choices)
+        split = [f"What everybody may spend is split over {several} aggregates."] if several > 1 else []
+        return "\n\n".join([*split, *map(_explain, self.choices)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return to_html(self.sheets())
+
+    def sheets(self) -> list[Sheet]:
+        """Every mechanism considered for every aggregate, then what each level pays for all of them together."""
+        return [*map(_choice_sheet, self.choices), _charge_sheet(self)]
+
+
+def choose(
+    aggregates: Sequence[Aggregate],
+    specification: Specification,
+    belief: Belief,
+    *,
+    mechanism: str = "auto",
+    source: Any = None,
+    weights: Sequence[int] = (),
+    labels: Sequence[str] = (),
+    **options: Any,
+) -> Plan:
+    """Rank every mechanism for every aggregate; `mechanism` forces one.
+
+    `weights`, where given, say how many times `specification` each aggregate may spend.
+    """
+    if mechanism != "auto" and mechanism not in MECHANISMS:
+        raise InvalidDeclaration(
+            f"mechanism must be 'auto' or one of {', '.join(map(repr, MECHANISMS))}, got {mechanism!r}."
+        )
+    if mechanism == "auto" and options:
+        raise InvalidDeclaration(
+            f"Options of a mechanism ({', '.join(options)}) need mechanism= to say which one they are for."
+        )
+    _refuse_unknown(options, mechanism)
+    specification.strictest  # noqa: B018  refuses when nobody has anything to spend
+    choices = tuple(
+        _choose_one(aggregate, label, specification.times(weight), belief, mechanism, options)
+        for aggregate, weight, label in zip(
+            aggregates, weights or [1] * len(aggregates), labels or [""] * len(aggregates), strict=True
+        )
+    )
+    return Plan(specification=specification, choices=choices, source=source)
+
+
+def _refuse_unknown(options: dict[str, Any], mechanism: str) -> None:
+    known = set(signature(MECHANISMS[mechanism]).parameters) - POSITIONS if options else set()
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise InvalidDeclaration(
+            f"{mechanism!r} has no option {', '.join(map(repr, unknown))}; "
+            f"it has {', '.join(map(repr, sorted(known))) or 'none'}."
+        )
+
+
+def _choose_one(
+    aggregate: Aggregate,
+    label: str,
+    specification: Specification,
+    belief: Belief,
+    forced: str,
+    options: dict[str, Any],
+) -> Choice:
+    candidates = sorted(
+        (_candidate(name, aggregate, specification, belief, options if name == forced else {}) for name in MECHANISMS),
+        key=lambda candidate: candidate.error.total if candidate.error is not None else float("inf"),
+    )
+    chosen = next(c for c in candidates if c.name == forced or (forced == "auto" and not _is_float(c)))
+    if chosen.mechanism is None and forced == "auto":
+        raise Unsuitable("\n".join([f"No mechanism answers {label or aggregate.kind}:", *_reasons(candidates)]))
+    if chosen.mechanism is None:
+        raise Unsuitable(f"Mechanism {forced!r} cannot answer {label or aggregate.kind}. {chosen.reason}")
+    return Choice(
+        aggregate=aggregate,
+        chosen=chosen,
+        candidates=tuple(candidates),
+        specification=specification,
+        label=label or aggregate.kind,
+        belief=belief,
+    )
+
+
+def _reasons(candidates: Sequence[Candidate]) -> list[str]:
+    """Why each is unsuitable; those with one reason share a line."""
+    names: dict[str, list[str]] = {}
+    for candidate in candidates:
+        names.setdefault(candidate.reason, []).append(candidate.name)
+    return [f"  {', '.join(who)}: {reason}" for reason, who in names.items()]
+
+
+def _over(specification: Specification, guarantee: Guarantee) -> Guarantee:
+    """The same losses under the names the cohorts have in `specification`, where they come in the same order."""
+    return replace(guarantee, losses=dict(zip(specification.epsilons, guarantee.losses.values(), strict=True)))
+
+
+def _is_float(candidate: Candidate) -> bool:
+    """Without exact arithmetic: only by name, never chosen automatically."""
+    return candidate.mechanism is not None and candidate.mechanism.guarantee.arithmetic == "float"
+
+
+def _candidate(
+    name: str, aggregate: Aggregate, specification: Specification, belief: Belief, options: dict[str, Any]
+) -> Candidate:
+    try:
+        return Candidate(name=name, mechanism=MECHANISMS[name](aggregate, specification, belief, **options))
+    except Unsuitable as refusal:
+        return Candidate(name=name, reason=str(refusal))
+
+
+def _explain(choice: Choice) -> str:
+    lines = [f"{choice.label}, protects {choice.aggregate.protects}: {choice.chosen.name}"]
+    lines += [f"  {candidate.name:<14} {_verdict(candidate)}" for candidate in choice.candidates]
+    if choice.mechanism.error.assumption:
+        lines.append(f"  assumes {choice.mechanism.error.assumption}; accuracy rests on it, privacy does not")
+    lines += [f"  {prediction}" for prediction in choice.predictions]
+    return "\n".join([*lines, *_plain(choice), *_charges(choice)])
+
+
+def _plain(choice: Choice) -> list[str]:
+    """What ordinary differential privacy would have given, which must serve the strictest person."""
+    strictest = choice.specification.strictest / MICRO
+    for candidate in choice.candidates:
+        if candidate.name == "minimum" and candidate.error is not None:
+            ours, plain = choice.mechanism.error.total, candidate.error.total
+            times = f", {_digits(plain / ours)} times this one" if 0 < ours < float("inf") > plain else ""
+            size = _size(plain, candidate.error)
+            return [f"  plain DP with everybody at the strictest ε = {amount(strictest)}: error {size}{times}"]
+    return []
+
+
+def _charges(choice: Choice) -> list[str]:
+    """What the cohorts pay and keep; the middle of a long list is left out."""
+    spent = choice.mechanism.guarantee.losses
+    levels = list(zip(choice.specification.epsilons, choice.specification.people, strict=True))
+    half = MOST_LINES // 2
+    shown = levels if len(levels) <= MOST_LINES else levels[:half] + levels[-half:]
+    lines = [
+        f"  {people:>10,} people with ε = {_epsilon(epsilon)} pay {_epsilon(spent[epsilon].micro_epsilon)}"
+        f", keep {_epsilon(epsilon - spent[epsilon].micro_epsilon)}"
+        for epsilon, people in shown
+    ]
+    if len(shown) < len(levels):
+        lines.insert(half, f"  ... {len(levels) - len(shown)} more levels")
+    return lines
+
+
+def _verdict(candidate: Candidate) -> str:
+    if candidate.error is None:
+        return f"not suitable: {candidate.reason}"
+    error = candidate.error
+    unit = " of the ranks" if error.unit == "rank" else ""
+    total, bias, noise = (_size(part, error) for part in (error.total, error.bias, error.noise))
+    return f"error {total}{unit} (bias {bias}, noise {noise})"
+
+
+# As sheets ----------------------------------------------------------------------------------------------------------
+
+
+def _choice_sheet(choice: Choice) -> Sheet:
+    suitable = [candidate for candidate in choice.candidates if candidate.error is not None]
+    ranked = choice.chosen.error is not None and choice.chosen.error.unit == "rank"
+    ranks = ("errors are in ranks: a share of the rows that are asked about",) if ranked else ()
+    return Sheet(
+        title=f"{choice.label}: {choice.chosen.name}",
+        columns=("mechanism", "error", "bias", "noise", "compared"),
+        rows=tuple(_candidate_row(candidate, choice.chosen) for candidate in suitable),
+        notes=(
+            *ranks,
+            *map(str, choice.predictions),
+            *(f"not {c.name}: {c.reason}" for c in choice.candidates if c.error is None),
+        ),
+        numbers=frozenset({"error", "bias", "noise", "compared"}),
+    )
+
+
+def _candidate_row(candidate: Candidate, chosen: Candidate) -> tuple[str, ...]:
+    error, best = candidate.error, chosen.error
+    if error is None or best is None:
+        return candidate.name, "", "", "", ""
+    ratio = f"{error.total / best.total:.3g}×" if best.total > 0 and isfinite(error.total) else ""
+    sizes = (_size(error.total, error), _size(error.bias, error), _size(error.noise, error))
+    return candidate.name, *sizes, "chosen" if candidate is chosen else ratio
+
+
+def _charge_sheet(plan: Plan) -> Sheet:
+    """What everybody pays; the middle of a long list of levels is left out."""
+    losses = plan.guarantee.losses
+    offered = {
+        cohort: sum(choice.specification.epsilons[place] for choice in plan.choices)
+        for place, cohort in enumerate(plan.specification.epsilons)
+    }
+    rows = [
+        (f"{people:,}", _epsilon(offered[cohort]), _epsilon(losses[cohort].micro_epsilon))
+        for cohort, people in zip(plan.specification.epsilons, plan.specification.people, strict=True)
+    ]
+    parts = len(plan.choices)
+    split = (f"the share is split over {parts} aggregates",) if parts > 1 else ()
+    return Sheet(
+        title="What people pay",
+        columns=("people", "at most", "pay"),
+        rows=_shortened(rows),
+        notes=(*split, str(plan.guarantee)),
+        numbers=frozenset({"people", "at most", "pay"}),
+    )
+
+
+def _shortened(rows: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    if len(rows) <= MOST_LEVELS:
+        return tuple(rows)
+    half = MOST_LEVELS // 2
+    gap = (f"... {len(rows) - 2 * half} more levels", *[""] * (len(rows[0]) - 1))
+    return (*rows[:half], gap, *rows[-half:])
+
+
+def _size(part: float, error: Error) -> str:
+    if not isfinite(part):
+        return "no bound"
+    return f"{part:.2%}" if error.unit == "rank" else _digits(part)
+
+
+def _digits(number: float) -> str:
+    """Three digits, or all of those left of the point: 34,360 is read more easily than 3.44e+04."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def _epsilon(micro: int) -> str:
+    return amount(micro / MICRO)

@@ -1,0 +1,383 @@
+"""Turn SQL into a Query: one protected table, an allow-list, everything else refused with a reason."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import isfinite, prod
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import TokenType
+
+from discretion.declaration.table import Table
+from discretion.errors import QueryRefused
+from discretion.noise import Floats
+from discretion.query.aggregation import AGGREGATES, DEVIATIONS, Asked, asked, refuse_aggregate
+from discretion.query.expression import refuse, scalar
+from discretion.query.function import FUNCTIONS
+from discretion.query.key import Key, bare, keys
+from discretion.query.relation import ALLOWED, Joined, Relation, Tables, clauses, relation
+from discretion.query.released import evaluate, typed
+from discretion.query.scalar import only, refuse_deep, unbracketed
+from discretion.statistics import Aggregate
+
+__all__ = ["Asked", "Column", "Joined", "Key", "Order", "Query", "parse"]
+
+LONGEST = 20_000  # characters of a query
+DEEPEST = 60  # levels of nesting
+MOST_GROUPS = 10_000
+# Characters of all texts that a query makes of one row. A thread of the database holds them for 2,048 rows at once,
+# outside of its memory limit: 0.4 GB if every character takes four bytes.
+MOST_MADE = 50_000
+_STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column of the answer: arithmetic on released aggregates (placeholders 0, 1, ...) and keys (k0, k1, ...)."""
+
+    name: str
+    expression: exp.Expr
+
+    @property
+    def asked(self) -> int | None:
+        """The number of the aggregate, where the column is that aggregate and nothing else."""
+        return int(self.expression.name) if isinstance(self.expression, exp.Placeholder) else None
+
+    @property
+    def uses(self) -> tuple[int, ...]:
+        """The numbers of the aggregates it is computed from; none for a key."""
+        return tuple(sorted({int(found.name) for found in self.expression.find_all(exp.Placeholder)}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """One ORDER BY term, over the same names as a column."""
+
+    expression: exp.Expr
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """A question in known parts. `asked` is what mechanisms must release; the rest is done to released values."""
+
+    text: str  # canonical: the same question has the same text
+    table: Table
+    asked: tuple[Asked, ...]
+    columns: tuple[Column, ...]
+    keys: tuple[Key, ...] = ()
+    where: tuple[exp.Expr, ...] = ()  # total conditions, all of which must hold
+    lookups: tuple[Joined, ...] = ()
+    pieces: tuple[exp.Expr, ...] = ()  # the total form of every operation on rows, without what stands around it
+    having: exp.Expr | None = None
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """What is to be planned, one each."""
+        return tuple(one.aggregate for one in self.asked)
+
+    @property
+    def groups(self) -> tuple[tuple[Any, ...], ...]:
+        """Every group of the answer, in the order statistics are in; one empty tuple without GROUP BY."""
+        return tuple(product(*(key.values for key in self.keys)))
+
+    def evaluate(self, released: Sequence[Floats]) -> dict[str, tuple[Any, ...]]:
+        """Every column for every group, before HAVING, ORDER BY and LIMIT."""
+        rows = self._environments(released)
+        return {c.name: tuple(evaluate(c.expression, row) for row in rows) for c in self.columns}
+
+    def shown(self, released: Sequence[Floats]) -> tuple[int, ...]:
+        """The numbers of the groups that HAVING, ORDER BY and LIMIT leave, in their order."""
+        rows = self._environments(released)
+        kept = [g for g, row in enumerate(rows) if self.having is None or evaluate(self.having, row) is True]
+        for term in reversed(self.order):
+            values = {g: evaluate(term.expression, rows[g]) for g in kept}
+            known = [g for g in kept if values[g] is not None]
+            known.sort(key=lambda g, values=values: values[g], reverse=term.descending)  # type: ignore[misc]
+            unknown = [g for g in kept if values[g] is None]
+            kept = unknown + known if term.nulls_first else known + unknown
+        return tuple(kept[self.offset :][: self.limit])
+
+    def finish(self, released: Sequence[Floats]) -> dict[str, tuple[Any, ...]]:
+        """The answer: `released` has one array (a value a group) for each of `asked`."""
+        shown = self.shown(released)
+        return {name: tuple(values[g] for g in shown) for name, values in self.evaluate(released).items()}
+
+    def _environments(self, released: Sequence[Floats]) -> list[dict[str, Any]]:
+        """For every group, what placeholders and keys stand for."""
+        return [
+            {f"k{i}": value for i, value in enumerate(group)}
+            | {str(i): float(values[g]) if isfinite(values[g]) else None for i, values in enumerate(released)}
+            for g, group in enumerate(self.groups)
+        ]
+
+
+def parse(sql: str, tables: Mapping[str, Table]) -> Query:
+    """The question `sql` asks, or QueryRefused with what to write instead."""
+    try:
+        return _query(_statement(sql), tables)
+    except RecursionError:
+        raise QueryRefused("This query is nested too deeply. Write it with fewer levels.") from None
+
+
+def _statement(sql: str) -> exp.Select:
+    """The one SELECT that a text holds."""
+    if len(sql) > LONGEST:
+        raise QueryRefused(f"A query may have {LONGEST:,} characters at most, got {len(sql):,}.")
+    if "\0" in sql or any("\ud800" <= sign <= "\udfff" for sign in sql):
+        raise QueryRefused("The query contains an invalid character (NUL or a lone surrogate). Remove it.")
+    try:
+        tokens = [token for token in sqlglot.tokenize(sql, dialect="duckdb") if token.text != ";"]
+        if tokens and tokens[0].token_type not in _STARTS:
+            raise QueryRefused(f"{tokens[0].text.upper()[:20]} is not a question. Only SELECT is answered.")
+        parsed = sqlglot.parse(sql, dialect="duckdb")
+        statements = [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)]
+    except SqlglotError:
+        raise QueryRefused("This is not SQL that DuckDB's dialect allows. Check brackets, quotes and commas.") from None
+    if len(statements) != 1:
+        raise QueryRefused(f"One question at a time: this text has {len(statements)} statements.")
+    tree = statements[0]
+    while isinstance(tree, exp.Subquery) and not any(v for k, v in tree.args.items() if k != "this"):
+        tree = tree.this
+    if isinstance(tree, exp.SetOperation):
+        raise QueryRefused(f"{type(tree).__name__.upper()} joins several questions. Ask them one by one.")
+    if not isinstance(tree, exp.Select):
+        raise QueryRefused(f"{type(tree).__name__.upper()} is not a question. Only SELECT is answered.")
+    tree = _balanced(tree)
+    refuse_deep([tree], DEEPEST)
+    return tree
+
+
+def _balanced(tree: exp.Select) -> exp.Select:
+    """The same question with every chain of AND or OR as a tree of few levels."""
+    for chain in [node for node in tree.find_all(exp.And, exp.Or) if type(node.parent) is not type(node)]:
+        parts, nodes = [], [chain]
+        while nodes:
+            node = nodes.pop()
+            if type(node) is type(chain):
+                nodes += [node.expression, node.this]
+            else:
+                parts.append(node)
+        while len(parts) > 1:
+            pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+            parts = [type(chain)(this=p[0], expression=p[1]) if len(p) == 2 else p[0] for p in pairs]
+        chain.replace(parts[0])
+    return tree
+
+
+def _query(select: exp.Select, tables: Mapping[str, Table]) -> Query:
+    clauses(select, *ALLOWED, "group", "having", "order", "limit", "offset")
+    found = relation(select, Tables(tables, qualified=select.find(exp.Join) is not None))
+    grouped = keys(select, found)
+    groups = prod(len(key.values) for key in grouped)
+    if groups > MOST_GROUPS:
+        raise QueryRefused(f"GROUP BY makes {groups:,} groups; at most {MOST_GROUPS:,} can be shown. Use fewer keys.")
+    found = replace(found, grouped=bool(grouped))
+    answer = _Answer(found, grouped, groups)
+    columns = tuple(answer.columns(select))
+    having = select.args.get("having")
+    order = select.args.get("order")
+    query = Query(
+        text="",
+        table=found.table,
+        columns=columns,
+        having=None if having is None else answer.released(having.this),
+        order=tuple(answer.term(term) for term in order.expressions) if order is not None else (),
+        limit=_whole(select, "limit"),
+        offset=_whole(select, "offset") or 0,
+        keys=grouped,
+        where=tuple(one.tame.total for one in found.filters),
+        lookups=found.lookups,
+        pieces=_pieces(found, grouped, tuple(answer.asked.values())),
+        asked=tuple(answer.asked.values()),
+    )
+    if not query.asked:
+        raise QueryRefused("A question must ask for an aggregate, such as COUNT(*) or AVG(column).")
+    _check_released(query)
+    _check_size(query, found)
+    return replace(query, text=_text(query, found))
+
+
+class _Answer:
+    """Reads SELECT, HAVING and ORDER BY into arithmetic on aggregates and keys, and collects the aggregates."""
+
+    def __init__(self, found: Relation, keys: tuple[Key, ...], groups: int) -> None:
+        self.found, self.keys, self.groups = found, keys, groups
+        self.asked: dict[str, Asked] = {}
+        self.named: list[Column] = []  # what ORDER BY and HAVING may refer to by name or number
+
+    def columns(self, select: exp.Select) -> list[Column]:
+        for item in select.expressions:
+            node = item.this if isinstance(item, exp.Alias) else item
+            expression = self.released(node)
+            plain = isinstance(item, (exp.Alias, exp.Column))
+            name = item.alias_or_name if plain else node.sql("duckdb", comments=False).lower()
+            if any(column.name.lower() == name.lower() for column in self.named):
+                raise QueryRefused(f"Two columns are named {name!r}. Give one of them another name with AS.")
+            self.named.append(Column(name=name, expression=expression))
+        return self.named
+
+    def term(self, term: exp.Expr) -> Order:
+        only(term, "this", "desc", "nulls_first")
+        node = term.this
+        if isinstance(node, exp.Literal) and not node.is_string:
+            number = int(node.this) if str(node.this).isdigit() else 0
+            if not 1 <= number <= len(self.named):
+                raise QueryRefused(f"ORDER BY {node.this} names no column; there are {len(self.named)}.")
+            expression = self.named[number - 1].expression
+        else:
+            expression = self.released(node)
+        return Order(
+            expression=expression.copy(),
+            descending=bool(term.args.get("desc")),
+            nulls_first=bool(term.args.get("nulls_first")),
+        )
+
+    def released(self, node: exp.Expr) -> exp.Expr:
+        """`node` over placeholders and keys."""
+        if isinstance(node, AGGREGATES):
+            return self._aggregate(node)
+        key = self._key(node)
+        if key is not None:
+            return exp.column(f"k{key}")
+        if isinstance(node, exp.Column):
+            return self._by_name(node)
+        if isinstance(node, exp.AggFunc):
+            refuse_aggregate(node)
+        if isinstance(node, exp.If):
+            node = exp.Case(ifs=[exp.If(this=node.this, true=node.args["true"])], default=node.args.get("false"))
+        if not isinstance(node, (exp.Literal, exp.Boolean, exp.Null, exp.Case, exp.Paren, *FUNCTIONS)):
+            refuse(node)
+        return type(node)(**{name: self._part(part) for name, part in node.args.items()})
+
+    def _part(self, part: Any) -> Any:
+        if isinstance(part, list):
+            return [self._part(item) for item in part]
+        if isinstance(part, exp.If):  # one WHEN of a CASE
+            return exp.If(this=self.released(part.this), true=self.released(part.args["true"]))
+        return self.released(part) if isinstance(part, exp.Expr) else part
+
+    def _aggregate(self, node: exp.Expr) -> exp.Expr:
+        one = asked(node, self.found, self.groups)
+        number = list(self.asked).index(one.text) if one.text in self.asked else len(self.asked)
+        self.asked.setdefault(one.text, one)
+        placeholder = exp.Placeholder(this=str(number))
+        kind = node.this if isinstance(node, exp.Filter) else node
+        if not isinstance(kind, DEVIATIONS):
+            return placeholder
+        nothing = exp.Literal.number(0)  # noise can take a small variance below 0
+        return exp.Sqrt(this=exp.Greatest(this=placeholder, expressions=[nothing], ignore_nulls=True))
+
+    def _key(self, node: exp.Expr) -> int | None:
+        """The number of the key that `node` is."""
+        if not self.keys or isinstance(node, (exp.Literal, exp.Boolean, exp.Null)):
+            return None
+        try:
+            text = bare(scalar(node, self.found.scope).plain)
+        except QueryRefused:
+            return None
+        return next((i for i, key in enumerate(self.keys) if bare(key.plain) == text), None)
+
+    def _by_name(self, node: exp.Column) -> exp.Expr:
+        for column in self.named:
+            if not node.table and column.name.lower() == node.name.lower():
+                return column.expression.copy()
+        self.found.scope.find(node)
+        raise QueryRefused(
+            f"{node.name} is a column of people's rows: put it in GROUP BY (with declared keys) or in an aggregate."
+        )
+
+
+def _whole(select: exp.Select, name: str) -> int | None:
+    clause = select.args.get(name)
+    if clause is None:
+        return None
+    only(clause, "expression")
+    number = clause.expression
+    if not isinstance(number, exp.Literal) or not str(number.this).isdigit():
+        raise QueryRefused(f"{name.upper()} needs a whole number of rows written out.")
+    return min(int(number.this), MOST_GROUPS)
+
+
+def _check_released(query: Query) -> None:
+    """Refuse what cannot be computed from released values by its types alone: afterwards it would be paid for."""
+    keys = {key.name: key.scalar for key in query.keys}
+    aggregates = [one.plain for one in query.asked]
+    for expression in _released(query):
+        typed(expression, aggregates, keys)
+    if query.having is not None and typed(query.having, aggregates, keys).kind not in ("boolean", "null"):
+        raise QueryRefused("HAVING needs a condition on released values, such as COUNT(*) > 100.")
+
+
+def _pieces(found: Relation, grouped: Sequence[Key], asked: Sequence[Asked]) -> tuple[exp.Expr, ...]:
+    """Return every operation on rows by itself: in a CASE or after an AND, a condition could hide it."""
+    scalars = [*found.filters, *(key.scalar for key in grouped), *(joined.on for joined in found.lookups)]
+    seen: set[int] = set()
+    parts = (part for one in (*scalars, *(one for a in asked for one in a.scalars)) for part in one.parts(seen))
+    return tuple(part.total for part in parts)
+
+
+def _check_size(query: Query, found: Relation) -> None:
+    """Refuse what would take too much memory by row, or too many nested calls to write out."""
+    scalars = [*found.filters, *(key.scalar for key in query.keys), *(joined.on for joined in found.lookups)]
+    made = sum(one.made for one in scalars) + sum(one.made for one in query.asked)
+    if made > MOST_MADE:
+        raise QueryRefused(
+            f"This query makes texts of up to {made:,} characters for every row; at most {MOST_MADE:,} are allowed. "
+            "Use fewer text functions, or cut texts first with LEFT(text, 20)."
+        )
+    refuse_deep(tree for one in scalars for tree in (one.plain, one.total))
+    refuse_deep(one.value for one in query.asked if one.value is not None)
+    refuse_deep(one.plain for one in query.asked)
+    refuse_deep([*_released(query), query.having or exp.true()])
+
+
+def _released(query: Query) -> list[exp.Expr]:
+    """What is computed from released values and shown or sorted by."""
+    return [column.expression for column in query.columns] + [term.expression for term in query.order]
+
+
+def _conditions(node: exp.Expr) -> list[exp.Expr]:
+    """The conditions that AND joins, however they are bracketed."""
+    node = unbracketed(node)
+    if isinstance(node, exp.And):
+        return [*_conditions(node.this), *_conditions(node.expression)]
+    return [node.copy()]
+
+
+def _text(query: Query, found: Relation) -> str:
+    """The question in one spelling, over the table's own columns."""
+
+    def written(expression: exp.Expr) -> exp.Expr:
+        def back(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Placeholder):
+                return query.asked[int(node.name)].plain.copy()
+            if isinstance(node, exp.Column):
+                return query.keys[int(node.name[1:])].plain.copy()
+            return node
+
+        return expression.copy().transform(back)
+
+    select = exp.select(*(exp.alias_(written(c.expression), c.name, quoted=True) for c in query.columns))
+    select = select.from_(exp.to_identifier(query.table.name))
+    for joined in found.lookups:
+        key = exp.column(joined.lookup.key, table=joined.shown)
+        target = exp.alias_(exp.to_table(joined.named), joined.shown, table=True)
+        on = exp.EQ(this=joined.on.plain.copy(), expression=key)
+        select = select.join(target, on=on, join_type="left" if joined.outer else "")
+    select = select.where(*(part for one in found.filters for part in _conditions(one.plain)))
+    select = select.group_by(*(key.plain.copy() for key in query.keys)) if query.keys else select
+    if query.having is not None:
+        select = select.having(written(query.having))
+    for term in query.order:
+        ordered = exp.Ordered(this=written(term.expression), desc=term.descending, nulls_first=term.nulls_first)
+        select = select.order_by(ordered)
+    select = select.limit(query.limit) if query.limit is not None else select
+    return str((select.offset(query.offset) if query.offset else select).sql("duckdb", comments=False))

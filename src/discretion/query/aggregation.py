@@ -1,0 +1,269 @@
+"""Aggregates: COUNT, SUM, AVG and the like, as the public shapes that planner and mechanisms work on."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor, log10, sqrt
+
+from sqlglot import exp
+
+from discretion.declaration.table import Table
+from discretion.errors import QueryRefused
+from discretion.query.expression import predicate, refuse, scalar
+from discretion.query.relation import Relation
+from discretion.query.scalar import Scalar, only, shown, unbracketed
+from discretion.statistics import Aggregate, Kind
+
+MOST_STEPS = 10**6  # grid steps a sum is rounded to: far finer than any noise
+LARGEST_MOVE = 10**9  # the most steps one person may move a total, so that the noise stays in range
+CANDIDATES = 1_000  # answers a quantile chooses among, unless the steward declared a grid
+MOST_CELLS = 1_000_000  # of a histogram, groups times candidates
+
+_KINDS: dict[type[exp.Expr], Kind] = {
+    exp.Sum: "sum",
+    exp.Avg: "mean",
+    exp.Variance: "variance",
+    exp.VariancePop: "variance",
+    exp.Stddev: "variance",
+    exp.StddevSamp: "variance",
+    exp.StddevPop: "variance",
+    exp.Min: "quantile",
+    exp.Max: "quantile",
+    exp.Median: "quantile",
+    exp.PercentileCont: "quantile",
+    exp.PercentileDisc: "quantile",
+    exp.Quantile: "quantile",
+}
+POPULATION = (exp.VariancePop, exp.StddevPop)  # divide by n; the other variances divide by n − 1
+DEVIATIONS = (exp.Stddev, exp.StddevSamp, exp.StddevPop)  # roots of variances
+AGGREGATES = (*_KINDS, exp.Count, exp.CountIf, exp.Filter, exp.WithinGroup)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One distinct aggregate: its public shape, and the row expression it is over."""
+
+    text: str  # as the canonical query has it, e.g. AVG(age)
+    plain: exp.Expr
+    aggregate: Aggregate
+    value: exp.Expr | None = None  # total, over the table's columns; None: every row counts
+    fill: int | None = None  # the grid step a missing value counts as, for a column declared never NULL
+    made: int = 0  # characters of texts made of a row
+    scalars: tuple[Scalar, ...] = ()  # what `value` is made of
+
+
+def asked(node: exp.Expr, relation: Relation, groups: int) -> Asked:
+    """The aggregate `node` asks for; a standard deviation asks for the variance."""
+    bare, condition = (node.this, node.expression) if isinstance(node, exp.Filter) else (node, None)
+    bare, rank = _rank(bare)
+    filtered = predicate(condition.this, relation.scope, "FILTER") if condition is not None else None
+    if isinstance(bare, exp.CountIf):
+        only(bare, "this")
+        bare, filtered = exp.Count(this=exp.Star()), _both(filtered, predicate(bare.this, relation.scope, "COUNT_IF"))
+    if isinstance(bare, exp.Count):
+        return _count(bare, filtered, relation, groups)
+    value = _measured(bare, relation)
+    kind = _KINDS[type(bare)]
+    shape = _shape(kind, value, relation.table, groups, rank)
+    shape = replace(shape, sample=kind == "variance" and not isinstance(bare, POPULATION))
+    if filtered is None and value.required:
+        fill = min(max(_steps(Fraction(0), shape), shape.lower), shape.upper)
+        complete = _complete(relation)
+        return _asked(_named(bare, kind, value, rank), None, replace(shape, complete=complete), value, fill)
+    return _asked(_named(bare, kind, value, rank), filtered, shape, value, None)
+
+
+def _rank(node: exp.Expr) -> tuple[exp.Expr, Fraction | None]:
+    """Which quantile is asked for, and the aggregate over its column."""
+    if isinstance(node, (exp.Min, exp.Max, exp.Median)):
+        only(node, "this")
+        return node, {exp.Min: Fraction(0), exp.Max: Fraction(1), exp.Median: Fraction(1, 2)}[type(node)]
+    if isinstance(node, exp.WithinGroup):
+        ordered = node.expression.expressions if isinstance(node.expression, exp.Order) else []
+        if len(ordered) != 1 or not isinstance(node.this, (exp.PercentileCont, exp.PercentileDisc)):
+            raise QueryRefused(f"{shown(node)} is not allowed. Write PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x).")
+        only(node.this, "this")
+        rank = _share(node.this.this, node)
+        return type(node.this)(this=ordered[0].this.copy()), 1 - rank if ordered[0].args.get("desc") else rank
+    if isinstance(node, (exp.PercentileCont, exp.PercentileDisc, exp.Quantile)):
+        only(node, "this", "expression", "quantile")
+        return type(node)(this=node.this.copy()), _share(node.args.get("quantile") or node.expression, node)
+    return node, None
+
+
+def _share(node: exp.Expr | None, whole: exp.Expr) -> Fraction:
+    if not isinstance(node, exp.Literal) or node.is_string or not 0 <= Fraction(str(node.this)) <= 1:
+        raise QueryRefused(f"{shown(whole)} needs one number from 0 to 1 written out; ask several one by one.")
+    return Fraction(str(node.this))
+
+
+def _both(one: Scalar | None, other: Scalar) -> Scalar:
+    if one is None:
+        return other
+    return replace(
+        other,
+        plain=exp.and_(exp.paren(one.plain), exp.paren(other.plain)),
+        total=exp.and_(exp.paren(one.total), exp.paren(other.total)),
+        operands=(one, other),
+    )
+
+
+def _count(node: exp.Count, filtered: Scalar | None, relation: Relation, groups: int) -> Asked:
+    """COUNT(*), COUNT(column), COUNT(DISTINCT person)."""
+    only(node, "this")
+    table = relation.table
+    if isinstance(node.this, exp.Distinct):
+        person = node.this.expressions[0] if len(node.this.expressions) == 1 else None
+        if person is None or not _is_person(scalar(person, relation.scope), table):
+            raise QueryRefused(
+                f"{shown(node)} is not allowed: only people can be counted once, by COUNT(DISTINCT {table.person})."
+            )
+        named = exp.Count(this=exp.Distinct(expressions=[scalar(person, relation.scope).plain.copy()]))
+        rows = 1 if groups == 1 else table.rows_per_person  # one person, one group: at most once, whatever their rows
+        complete = filtered is None and _complete(relation, one_row=False)
+        shape = Aggregate(
+            kind="people", protects=table.protects, groups=groups, rows_per_person=rows, complete=complete
+        )
+        return _asked(named, filtered, shape, None, None)
+    shape = Aggregate(kind="count", protects=table.protects, groups=groups, rows_per_person=table.rows_per_person)
+    if node.this is None or isinstance(node.this, exp.Star):
+        shape = replace(shape, complete=filtered is None and _complete(relation))
+        return _asked(exp.Count(this=exp.Star()), filtered, shape, None, None)
+    value = scalar(node.this, relation.scope)
+    _not_the_person(node, value, table)
+    named = exp.Count(this=value.plain.copy())
+    if value.required:
+        shape = replace(shape, complete=filtered is None and _complete(relation))
+        return _asked(named, filtered, shape, None, None)
+    one = exp.Literal.number(1)
+    present = exp.Case(
+        ifs=[exp.If(this=exp.Not(this=exp.Is(this=exp.paren(value.tame.total), expression=exp.Null())), true=one)]
+    )
+    return _asked(named, filtered, shape, replace(value, total=present, wild=False), None)
+
+
+def _measured(node: exp.Expr, relation: Relation) -> Scalar:
+    """The number an aggregate is over."""
+    if type(node) not in _KINDS:
+        refuse_aggregate(node)
+    only(node, "this")
+    if isinstance(node.this, (exp.Distinct, exp.Order)):
+        raise QueryRefused(f"{shown(node)} is not allowed: DISTINCT and ORDER BY inside an aggregate. Leave them out.")
+    value = scalar(node.this, relation.scope)
+    _not_the_person(node, value, relation.table)
+    if value.kind != "number":
+        raise QueryRefused(f"{shown(node)} needs a number, got a {value.kind}. Use COUNT(*), or CAST it.")
+    if value.low is None or value.high is None or value.low >= value.high:
+        name = value.plain.sql("duckdb")
+        function = type(node)(this=exp.null()).sql("duckdb").partition("(")[0]
+        raise QueryRefused(
+            f"{shown(node)} needs bounds: without them one person could move it without limit. Ask the steward to "
+            f"declare bounds for {name}, or write {function}(LEAST(GREATEST({name}, 0), 100)) with yours."
+        )
+    return value.tame
+
+
+def refuse_aggregate(node: exp.Expr) -> None:
+    """Say which aggregates there are."""
+    if isinstance(node, exp.AggFunc):
+        raise QueryRefused(
+            f"{shown(node)} is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, "
+            "VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX."
+        )
+    refuse(node)
+
+
+def _is_person(value: Scalar, table: Table) -> bool:
+    """Whether it is the person's column itself: what is computed from it can be the same for several people."""
+    return value.columns == {table.person} and isinstance(value.plain.unnest(), exp.Column)
+
+
+def _not_the_person(node: exp.Expr, value: Scalar, table: Table) -> None:
+    if table.person in value.columns:
+        raise QueryRefused(
+            f"{shown(node)} aggregates {table.person}, which says who people are. Use COUNT(DISTINCT {table.person}) "
+            "for the number of people or COUNT(*) for the number of rows."
+        )
+
+
+def _complete(relation: Relation, one_row: bool = True) -> bool:
+    """Whether everybody in the register takes part, so that the number of people is public.
+
+    Even a single group leaves out those whose key is another: GROUP BY CASE WHEN smoker THEN 'yes' END is a filter.
+    """
+    whole = not (relation.grouped or relation.filters or relation.lookups)
+    return whole and relation.table.protects == "value" and (relation.table.rows_per_person == 1 or not one_row)
+
+
+def _asked(plain: exp.Expr, filtered: Scalar | None, shape: Aggregate, value: Scalar | None, fill: int | None) -> Asked:
+    total = None if value is None else value.total.copy()
+    if filtered is not None:
+        plain = exp.Filter(this=plain, expression=exp.Where(this=filtered.plain.copy()))
+        total = exp.Case(ifs=[exp.If(this=filtered.total.copy(), true=total or exp.Literal.number(1))])
+    scalars = tuple(one for one in (value, filtered) if one is not None)
+    made = sum(one.made for one in scalars)
+    text = plain.sql("duckdb")
+    return Asked(text=text, plain=plain, aggregate=shape, value=total, fill=fill, made=made, scalars=scalars)
+
+
+def _named(node: exp.Expr, kind: Kind, value: Scalar, rank: Fraction | None) -> exp.Expr:
+    """The aggregate over the table's own columns, in one spelling."""
+    column = unbracketed(value.plain.copy())
+    if kind == "variance":
+        return (exp.VariancePop if isinstance(node, POPULATION) else exp.Variance)(this=column)
+    if rank is None or isinstance(node, (exp.Min, exp.Max, exp.Median)):
+        return type(node)(this=column)
+    share = exp.Literal.number(float(rank))
+    disc = isinstance(node, (exp.PercentileDisc, exp.Quantile))
+    return (exp.PercentileDisc if disc else exp.PercentileCont)(this=column, expression=share)
+
+
+def _shape(kind: Kind, value: Scalar, table: Table, groups: int, rank: Fraction | None) -> Aggregate:
+    low, high = value.low or Fraction(0), value.high or Fraction(0)
+    if kind == "quantile":
+        origin, step = low, _candidate_step(value, table, low, high)
+        lower, upper = 0, max(1, floor((high - low) / step))
+        if groups * (upper + 1) > MOST_CELLS:
+            raise QueryRefused(
+                f"{groups:,} groups with {upper + 1:,} candidate answers each are too many. Use fewer groups, or ask "
+                "the steward for a coarser grid."
+            )
+    else:
+        # A sum starts at 0; a mean or variance is taken around the middle, where steps are smallest.
+        middle = (low + high) / 2
+        origin = Fraction(0) if kind == "sum" else Fraction(floor(middle)) if value.whole else middle
+        step = _sum_step(kind, value.whole, low - origin, high - origin, table.rows_per_person)
+        lower, upper = floor((low - origin) / step), ceil((high - origin) / step)
+    return Aggregate(
+        kind=kind,
+        protects=table.protects,
+        lower=lower,
+        upper=upper,
+        origin=origin,
+        step=step,
+        groups=groups,
+        rows_per_person=table.rows_per_person,
+        rank=rank,
+    )
+
+
+def _candidate_step(value: Scalar, table: Table, low: Fraction, high: Fraction) -> Fraction:
+    name = value.plain.name if isinstance(value.plain, exp.Column) and value.columns else ""
+    if name in table.grid:
+        return Fraction(str(table.grid[name]))
+    if value.whole and high - low <= CANDIDATES:
+        return Fraction(1)
+    return (high - low) / CANDIDATES
+
+
+def _sum_step(kind: Kind, whole: bool, low: Fraction, high: Fraction, rows_per_person: int) -> Fraction:
+    """A power of ten: fine enough not to matter beside the noise, coarse enough for the sampler."""
+    largest = max(abs(low), abs(high))
+    room = LARGEST_MOVE / (2 * rows_per_person)  # twice: under value a person leaves one group for another
+    most = min(MOST_STEPS, sqrt(room)) if kind == "variance" else min(10 * MOST_STEPS, room)
+    finest = max(float(largest) / most, float(high - low) / (10 * MOST_STEPS))
+    step = Fraction(10) ** ceil(log10(finest))
+    return max(step, Fraction(1)) if whole else step
+
+
+def _steps(value: Fraction, shape: Aggregate) -> int:
+    return round((value - shape.origin) / shape.step)

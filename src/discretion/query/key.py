@@ -1,0 +1,114 @@
+"""GROUP BY: keys whose values are known in public, so that every answer shows all of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any
+
+from sqlglot import exp
+
+from discretion.declaration.table import Table
+from discretion.errors import QueryRefused
+from discretion.query.aggregation import AGGREGATES
+from discretion.query.expression import scalar
+from discretion.query.kind import BIGINT, DOUBLE, moment
+from discretion.query.relation import Relation
+from discretion.query.released import evaluate
+from discretion.query.scalar import Scalar, listed, only, shown, unbracketed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """One GROUP BY key and every value it shows; rows with another value are left out."""
+
+    name: str  # k0, k1, ...: what the answer's arithmetic calls it
+    plain: exp.Expr
+    expression: exp.Expr  # total, over the table's columns, of type `sql_type`
+    sql_type: str
+    values: tuple[Any, ...]
+    scalar: Scalar
+
+
+def keys(select: exp.Select, found: Relation) -> tuple[Key, ...]:
+    """The keys of a SELECT, each once."""
+    distinct = {bare(key.plain): key for key in _listed(select, found)}
+    return tuple(replace(key, name=f"k{i}") for i, key in enumerate(distinct.values()))
+
+
+def bare(node: exp.Expr) -> str:
+    """A row expression's text without outer brackets, to compare by."""
+    return unbracketed(node).sql("duckdb", comments=False, normalize=True)
+
+
+def _listed(select: exp.Select, found: Relation) -> list[Key]:
+    group = select.args.get("group")
+    if group is None:
+        return []
+    if any(group.args.get(name) for name in ("cube", "rollup", "grouping_sets", "totals")):
+        raise QueryRefused("CUBE, ROLLUP and GROUPING SETS ask several questions. Ask them one by one.")
+    only(group, "expressions", "all")
+    items = [item.this if isinstance(item, exp.Alias) else item for item in select.expressions]
+    if group.args.get("all"):
+        return [_key(item, found) for item in items if item.find(*AGGREGATES) is None]
+    aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+    return [_key(_meant(node, items, aliases, found), found) for node in group.expressions]
+
+
+def _meant(node: exp.Expr, items: Sequence[exp.Expr], aliases: Mapping[str, exp.Expr], found: Relation) -> exp.Expr:
+    """What a GROUP BY term stands for: a column, the alias or the number of a selected expression, or itself."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        number = int(node.this) if str(node.this).isdigit() else 0
+        if not 1 <= number <= len(items):
+            raise QueryRefused(f"GROUP BY {node.this} names no column; there are {len(items)}.")
+        return items[number - 1]
+    name = node.name.lower() if isinstance(node, exp.Column) and not node.table else ""
+    known = any(name in columns for columns in found.scope.relations.values())
+    return aliases[name] if name in aliases and not known else node
+
+
+def _key(node: exp.Expr, found: Relation) -> Key:
+    if isinstance(node, (exp.Cube, exp.Rollup, exp.GroupingSets)):
+        raise QueryRefused("CUBE, ROLLUP and GROUPING SETS ask several questions. Ask them one by one.")
+    key = scalar(node, found.scope)
+    if found.table.person in key.columns:
+        raise QueryRefused(f"GROUP BY {shown(node)} would answer about single people. Group by declared keys.")
+    values, image = key.domain(), _image(key, found.table)
+    if values is None:
+        values = image
+    elif image and None in image and None not in values:
+        values = (*values, None)
+    if not values:
+        raise QueryRefused(
+            f"GROUP BY {shown(node)} needs values that are known in public, because which values occur is private. Ask "
+            f"the steward to declare keys (declared: {listed(found.table.keys)}), or write CASE WHEN ... THEN 'value' "
+            "ELSE 'other' END."
+        )
+    sql_type = DOUBLE if key.kind == "number" and key.type != BIGINT else key.type
+    if not all(_fits(value, sql_type) for value in values):
+        raise QueryRefused(f"The keys declared for {shown(node)} are not all of its type {sql_type}. Ask the steward.")
+    typed = key.tame.to(sql_type)
+    return Key(name="", plain=key.plain, expression=typed.total, sql_type=sql_type, values=values, scalar=typed)
+
+
+def _image(key: Scalar, table: Table) -> tuple[Any, ...] | None:
+    """The values of an expression over one column with declared keys: those the declared keys give."""
+    (name,) = key.columns if len(key.columns) == 1 else ("",)
+    if name not in table.keys:
+        return None
+    try:
+        found = [evaluate(key.plain, {name: value}) for value in table.keys[name]]
+    except (QueryRefused, TypeError, KeyError):
+        return None
+    return tuple(dict.fromkeys(found))  # NULL too, where a declared key gives it
+
+
+def _fits(value: Any, sql_type: str) -> bool:
+    if value is None:
+        return True
+    if sql_type in ("DATE", "TIMESTAMP"):
+        found = moment(value) if isinstance(value, str) else value
+        return isinstance(found, date) and (sql_type == "TIMESTAMP" or not isinstance(found, datetime))
+    if sql_type in ("BIGINT", "DOUBLE"):
+        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+        return whole or (sql_type == "DOUBLE" and isinstance(value, float))
+    return isinstance(value, {"VARCHAR": str, "BOOLEAN": bool}[sql_type])

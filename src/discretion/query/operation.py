@@ -1,0 +1,395 @@
+"""What each allowed operation gives: a total expression, its type, and the interval or the values it can take.
+
+Operands meet in a type that sql/type.py chose, so that comparing them cannot fail. Whole numbers are computed in a type
+that holds every result. What can still have no answer (a cast, a root, a division) stands in a TRY and is NULL there.
+Doubles are made finite, and times put into the years 1 to 9999, before anything but arithmetic sees them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any
+
+from sqlglot import exp
+
+from discretion.errors import QueryRefused
+from discretion.query import interval
+from discretion.query import kind as types
+from discretion.query.kind import BIGINT, DOUBLE, HUGEINT
+from discretion.query.scalar import TRUTH, Scalar, literal, mixed, shown
+
+Operands = Mapping[str, Scalar | list[Scalar]]
+
+LONGEST_CAST = 50  # characters of any number, truth value or time
+_CASTS = {
+    exp.DType.TINYINT: "TINYINT",
+    exp.DType.SMALLINT: "SMALLINT",
+    exp.DType.INT: "INTEGER",
+    exp.DType.BIGINT: BIGINT,
+    exp.DType.FLOAT: "FLOAT",
+    exp.DType.DOUBLE: DOUBLE,
+    **dict.fromkeys((exp.DType.TEXT, exp.DType.VARCHAR), "VARCHAR"),
+    **dict.fromkeys((exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ), "TIMESTAMP"),
+    exp.DType.BOOLEAN: "BOOLEAN",
+    exp.DType.DATE: "DATE",
+}
+TIMES = ("date", "timestamp")
+_CASTABLE: dict[str, tuple[str, ...]] = {
+    "number": ("number", "text", "boolean"),
+    "boolean": ("number", "text", "boolean"),
+    "text": ("number", "text", "boolean", *TIMES),
+    **dict.fromkeys(TIMES, ("text", *TIMES)),
+}
+
+
+def comparison(node: exp.Expr, operands: Operands) -> Scalar:
+    """=, <>, <, <=, >, >=, IS [NOT] DISTINCT FROM, BETWEEN, IN."""
+    if any(part.kind == "null" for part in flat(operands)):
+        raise QueryRefused(f"{shown(node)} compares with NULL, which is never true. Write IS NULL or IS NOT NULL.")
+    parts = alike(node, flat(operands))
+    answer = _condition(node, regrouped(operands, parts))
+    return replace(answer, required=True) if isinstance(node, (exp.NullSafeEQ, exp.NullSafeNEQ)) else answer
+
+
+def is_null(node: exp.Expr, operands: Operands) -> Scalar:
+    """IS NULL; IS TRUE and IS FALSE of a condition."""
+    (tested,) = flat(operands)
+    if not isinstance(node.expression, (exp.Null, exp.Boolean)):
+        raise QueryRefused(f"{shown(node)} is not allowed. Only IS NULL, IS TRUE and IS FALSE are.")
+    if isinstance(node.expression, exp.Boolean) and tested.kind not in ("boolean", "null"):
+        raise QueryRefused(f"{shown(node)} tests a {tested.kind}. Only a condition IS TRUE or IS FALSE.")
+    return replace(_condition(node, {"this": tested.tame}, expression=node.expression), required=True)
+
+
+def like(node: exp.Expr, operands: Operands) -> Scalar:
+    """LIKE and ILIKE with a fixed pattern."""
+    text, pattern = flat(operands)
+    if text.kind != "text" or pattern.kind != "text" or not pattern.literal:
+        raise QueryRefused(f"{shown(node)} needs a text and a pattern in quotes, such as name LIKE 'A%'.")
+    matched = _condition(node, operands)
+    return logic(exp.Not(), {"this": matched}) if node.args.get("negate") else matched
+
+
+def logic(node: exp.Expr, operands: Operands) -> Scalar:
+    """AND, OR, NOT."""
+    for part in flat(operands):
+        if part.kind not in ("boolean", "null"):
+            raise QueryRefused(
+                f"{type(node).__name__.upper()} needs conditions, got {shown(part.plain)}: a {part.kind}."
+            )
+    return _condition(node, regrouped(operands, [part.to("BOOLEAN") for part in flat(operands)]))
+
+
+def arithmetic(node: exp.Expr, operands: Operands) -> Scalar:
+    """+ − * / // % and powers."""
+    left, right = flat(operands)
+    if isinstance(node, exp.Sub) and left.kind == right.kind == "date":
+        days = regrouped(operands, [left.tame, right.tame])
+        return built(node, days, sql_type=BIGINT, reach=2**23, whole=True)
+    if {left.kind, right.kind} != {"number"}:
+        mixed(node, {left.kind, right.kind, "number"})
+    if isinstance(node, exp.IntDiv) and not {left.type, right.type} <= {BIGINT, HUGEINT}:
+        raise QueryRefused(f"{shown(node)} needs whole numbers. Write FLOOR(a / b).")
+    real = isinstance(node, (exp.Div, exp.Pow))
+    low, high = interval.span(node, left, right)
+    shared, result, reach = (DOUBLE, DOUBLE, 0) if real else _meeting(node, left, right)
+    known: dict[str, Any] = {"whole": left.whole and right.whole and not real, "low": low, "high": high}
+    known["values"] = interval.few_values(node, left, right)
+    each = [shared, shared] if shared else types.factors(*(types.digits(one.type, one.reach) for one in (left, right)))
+    parts = [part.to(one, exact=True) for part, one in zip((left, right), each, strict=True)]
+    divides = isinstance(node, (exp.Div, exp.IntDiv, exp.Mod))
+    if divides and not (right.literal and right.low):  # engines differ on a division by zero
+        divisor = exp.Nullif(this=parts[1].total.copy(), expression=types.constant(0, shared))
+        parts[1] = replace(parts[1], total=divisor, size=2 * parts[1].size + 1, made=2 * parts[1].made)
+    bounded = low is not None and high is not None
+    made = built(node, regrouped(operands, parts), sql_type=result, reach=reach, wild=result == DOUBLE, **known)
+    exact = result != DOUBLE and not divides
+    return replace(made, required=made.required and (exact or bounded), total=made.total if not exact else _bare(made))
+
+
+def _meeting(node: exp.Expr, left: Scalar, right: Scalar) -> tuple[str, str, int]:
+    """The type two numbers are computed in, that of the result, and the largest whole number it can hold."""
+    reach = left.reach * right.reach if isinstance(node, exp.Mul) else left.reach + right.reach
+    if {left.type, right.type} <= {BIGINT, HUGEINT} and isinstance(node, (exp.IntDiv, exp.Mod)):
+        found = types.common([(left.type, left.reach), (right.type, right.reach)])
+        return found, found, left.reach
+    if {left.type, right.type} <= {BIGINT, HUGEINT}:
+        found = types.whole(reach)
+        return found, found, reach if found != DOUBLE else 0
+    if DOUBLE in (left.type, right.type):
+        return DOUBLE, DOUBLE, 0
+    (a, b), (c, d) = (types.digits(part.type, part.reach) for part in (left, right))
+    if isinstance(node, exp.Mul):
+        result = types.decimal(a + c, b + d)
+        return ("", result, 0) if result != DOUBLE else (DOUBLE, DOUBLE, 0)
+    shared = types.decimal(max(a, c), max(b, d))
+    result = shared if isinstance(node, exp.Mod) else types.decimal(max(a, c) + 1, max(b, d))
+    return (shared, result, 0) if result != DOUBLE else (DOUBLE, DOUBLE, 0)
+
+
+def real(node: exp.Expr, operands: Operands) -> Scalar:
+    """Negation, ABS, SIGN, SQRT, LN, EXP, FLOOR, CEIL, ROUND, TRUNC."""
+    (part,) = flat(operands)
+    if part.kind != "number":
+        raise QueryRefused(f"{shown(node)} needs a number, got a {part.kind}. CAST it first.")
+    places = fixed_number(node, "decimals", -15, 15) or 0
+    low, high = interval.image(node, part, Fraction(10) ** -places)
+    extra = {"decimals": node.args["decimals"]} if node.args.get("decimals") else {}
+    if isinstance(node, (exp.Sqrt, exp.Ln, exp.Exp)):
+        made = built(node, {"this": part.to(DOUBLE)}, sql_type=DOUBLE, wild=True)
+        return replace(made, required=made.required and _has_answer(node, part))
+    if isinstance(node, exp.Sign):
+        made = built(node, {"this": part.tame}, sql_type=BIGINT, narrow=True, reach=1, whole=True, low=low, high=high)
+        return replace(made, required=made.required and part.type != DOUBLE)
+    known: dict[str, Any] = {"low": low, "high": high, **extra}
+    if isinstance(node, (exp.Neg, exp.Abs)):
+        found = types.whole(part.reach) if part.type in (BIGINT, HUGEINT) else part.type
+        known |= {"reach": part.reach, "whole": part.whole, "wild": part.wild}
+        return built(node, {"this": part.to(found, exact=True)}, sql_type=found, **known)
+    return _rounded(node, part, places, known)
+
+
+def _rounded(node: exp.Expr, part: Scalar, places: int, known: dict[str, Any]) -> Scalar:
+    """FLOOR, CEIL, ROUND, TRUNC: an exact number becomes one with fewer decimals."""
+    before, after = (0, 0) if part.type == DOUBLE else types.digits(part.type, part.reach)
+    found = DOUBLE if part.type == DOUBLE or places < 0 else types.decimal(before + 1, min(after, places))
+    made = built(node, {"this": part.to(DOUBLE) if found == DOUBLE else part}, sql_type=found, **known)
+    whole = part.whole or places <= 0
+    if found != DOUBLE and after <= places:  # there is nothing to round
+        return replace(made, total=part.total, type=part.type, reach=part.reach, narrow=part.narrow, whole=whole)
+    if found != DOUBLE:
+        return replace(made, total=try_cast(made.total, found), whole=whole)
+    return replace(made, whole=whole, wild=True)
+
+
+def _has_answer(node: exp.Expr, part: Scalar) -> bool:
+    """Tell whether a function has an answer everywhere within declared bounds."""
+    if part.low is None or part.high is None:
+        return False
+    return (
+        part.high < 700 if isinstance(node, exp.Exp) else part.low > 0 or (isinstance(node, exp.Sqrt) and not part.low)
+    )
+
+
+def texts(node: exp.Expr, operands: Operands) -> Scalar:
+    """LOWER, UPPER, TRIM, LENGTH, STARTS_WITH, ENDS_WITH, CONTAINS, ||, CONCAT, SUBSTRING, LEFT, RIGHT."""
+    parts = flat(operands)
+    for part in parts:
+        if part.kind != "text":
+            raise QueryRefused(f"{shown(node)} needs a text, got a {part.kind}. CAST it AS VARCHAR first.")
+    extra: dict[str, Any] = {name: node.args[name] for name in ("position", "safe", "coalesce") if node.args.get(name)}
+    longest = sum(part.longest for part in parts)
+    for name in ("start", "length", "expression"):
+        if name not in operands and node.args.get(name) is not None:
+            most = fixed_number(node, name, 1 if name == "start" else 0, 1_000_000) or 0
+            longest = longest if name == "start" else min(longest, most)
+            extra[name] = node.args[name]
+    if isinstance(node, exp.Length):
+        return built(node, operands, sql_type=BIGINT, reach=2**40, whole=True, **extra)
+    if isinstance(node, (exp.StartsWith, exp.EndsWith, exp.Contains)):
+        return built(node, operands, sql_type="BOOLEAN", values=TRUTH, **extra)
+    made = built(node, operands, sql_type="VARCHAR", longest=longest, **extra)
+    return replace(made, made=made.made + longest)
+
+
+def cast(node: exp.Expr, operands: Operands) -> Scalar:
+    """CAST and TRY_CAST, which are the same here: what cannot be cast is NULL."""
+    (value,), target = flat(operands), node.args["to"]
+    own = _decimal(target) if target.this == exp.DType.DECIMAL else _CASTS.get(target.this, "other")
+    found = DOUBLE if own == "FLOAT" else BIGINT if own in types.REACH else own
+    kind = "other" if own == "other" else types.kind_of(found)
+    if kind in TIMES and value.kind == "text" and value.literal:
+        return _moment(value, found)
+    if kind not in _CASTABLE.get(value.kind, ()):
+        raise QueryRefused(f"{shown(node)} is not possible. Cast between numbers, texts, booleans, dates, timestamps.")
+    low, high = (Fraction(0), Fraction(1)) if value.kind == "boolean" else (value.low, value.high)
+    if own in types.REACH:
+        low, high = None if low is None else Fraction(floor(low)), None if high is None else Fraction(ceil(high))
+    tame = value.tame
+    result = built(node, {"this": tame}, sql_type=found, to=exp.DataType.build(own, dialect="duckdb"))
+    total = try_cast(tame.total, own)
+    known: dict[str, Any] = {"total": try_cast(total, DOUBLE) if own == "FLOAT" else total}
+    if kind == "number":
+        whole = own in types.REACH
+        known |= {"low": low, "high": high, "reach": types.REACH.get(own, 0), "whole": whole, "narrow": whole}
+    if kind == "text":
+        longest = value.longest or LONGEST_CAST
+        known |= {"longest": longest, "made": value.made + longest}
+    wild = found in (DOUBLE, "DATE", "TIMESTAMP")
+    known |= {"wild": wild, "values": TRUTH if kind == "boolean" else None}
+    return replace(result, required=value.required and _always_fits(value, own, kind), **known)
+
+
+def _always_fits(value: Scalar, own: str, kind: str) -> bool:
+    """Tell whether a cast has an answer for every value within declared bounds."""
+    if kind in ("text", "boolean") or value.kind in ("boolean", *TIMES):
+        return value.kind != "text" or kind == "text"
+    if value.kind == "text" or value.low is None or value.high is None:
+        return False
+    if own in types.REACH:
+        return bool(max(abs(value.low), abs(value.high)) < types.REACH[own] - 1)
+    before = {DOUBLE: 300, "FLOAT": 38}.get(own) or types.digits(own, 0)[0]
+    return bool(max(abs(value.low), abs(value.high)) < 10**before - 1)
+
+
+def _decimal(target: exp.Expr) -> str:
+    """The DECIMAL type a cast names, in one spelling: the database would refuse others after the charge."""
+    sizes = [one.name for one in target.expressions]
+    if all(size.isdigit() and len(size) < 4 for size in sizes) and len(sizes) <= 2:
+        width, scale = [*map(int, sizes), *(18, 0)[len(sizes) :]]
+        if len(sizes) == 1:
+            scale = 0
+        if 1 <= width <= types.MOST_DIGITS and scale <= width:
+            return f"DECIMAL({width},{scale})"
+    raise QueryRefused(
+        f"{shown(target)} is not a type. DECIMAL(width, scale) has a width from 1 to 38 and a scale of at most that."
+    )
+
+
+def choice(node: exp.Expr, operands: Operands) -> Scalar:
+    """COALESCE, NULLIF, LEAST, GREATEST."""
+    parts = alike(node, flat(operands))
+    clamps = isinstance(node, (exp.Least, exp.Greatest))
+    known = merged(parts[:1] if isinstance(node, exp.Nullif) else parts)
+    low, high = interval.clamped(node, parts) if clamps else (known.low, known.high)
+    given = any(part.required or (part.literal and part.values) for part in parts)
+    kept: dict[str, Any] = {"ignore_nulls": True} if clamps else {}
+    kept |= {"reach": known.reach, "narrow": known.narrow, "whole": known.whole, "low": low, "high": high}
+    values = None if clamps else known.values
+    result = built(node, regrouped(operands, parts), sql_type=known.type, longest=known.longest, values=values, **kept)
+    return replace(result, required=given and not isinstance(node, exp.Nullif))
+
+
+def merged(results: Sequence[Scalar]) -> Scalar:
+    """What is known of a value that is one of `results`, which are of one type."""
+    known = [part for part in results if part.kind != "null" and not (part.literal and not part.values)]
+    if not known:
+        raise QueryRefused("A CASE or COALESCE whose results are all NULL says nothing. Give it a result.")
+    lows, highs, domains = [p.low for p in known], [p.high for p in known], [p.values for p in known]
+    return replace(
+        known[0],
+        literal=False,
+        reach=max(part.reach for part in known),
+        narrow=any(part.narrow or part.literal for part in known),
+        whole=all(part.whole for part in known),
+        low=interval.least(lows),
+        high=interval.most(highs),
+        values=None if None in domains else tuple(dict.fromkeys(v for d in domains for v in d or () if v is not None)),
+        longest=max(part.longest for part in known),
+    )
+
+
+def alike(node: exp.Expr, parts: Sequence[Scalar]) -> list[Scalar]:
+    """Operands of one type, without NaN; mixtures are refused, but for two.
+
+    A text constant is read as a date among dates. A person's text is read as a number among numbers: people in a text
+    file are always texts, also where all of them are numbers.
+    """
+    if any(part.kind in TIMES for part in parts):
+        parts = [_moment(part) if part.kind == "text" and part.literal else part for part in parts]
+    if any(part.kind == "number" for part in parts):
+        parts = [_as_number(part) if part.number is not None else part for part in parts]
+    kinds = {part.kind for part in parts} - {"null"}
+    if kinds != set(TIMES) and (len(kinds) > 1 or "other" in kinds):
+        mixed(node, kinds)
+    typed = [part for part in parts if part.kind != "null"]
+    if not typed:
+        return list(parts)
+    if "number" in kinds:
+        shared = types.common((part.type, part.reach) for part in typed)
+    else:
+        shared = "TIMESTAMP" if kinds == set(TIMES) else typed[0].type
+    return [part.tame.to(shared) for part in parts]
+
+
+def _as_number(person: Scalar) -> Scalar:
+    """Return the whole number that a person's text is; NULL where it is not one."""
+    known: dict[str, Any] = {"type": BIGINT, "reach": types.REACH[BIGINT], "whole": True, "longest": 0}
+    return replace(person, total=person.number or person.total, number=None, required=False, values=None, **known)
+
+
+def built(
+    node: exp.Expr,
+    operands: Operands,
+    *,
+    sql_type: str,
+    total: Callable[[exp.Expr], exp.Expr] | None = None,
+    **known: Any,
+) -> Scalar:
+    """`node` over its operands, as written and total; what is known of it besides its type, and its fixed parts."""
+    parts = flat(operands)
+    fixed = {name: known.pop(name) for name in list(known) if name in node.arg_types}
+
+    def over(side: Callable[[Scalar], exp.Expr]) -> exp.Expr:
+        arguments: dict[str, Any] = {
+            name: [side(s).copy() for s in part] if isinstance(part, list) else side(part).copy()
+            for name, part in operands.items()
+        }
+        return type(node)(**arguments, **{n: v.copy() if isinstance(v, exp.Expr) else v for n, v in fixed.items()})
+
+    return Scalar(
+        plain=over(lambda part: part.plain),
+        total=(total or tried)(over(lambda part: part.total)),
+        type=sql_type,
+        columns=frozenset().union(*(part.columns for part in parts)),
+        required=all(part.required or (part.literal and bool(part.values)) for part in parts),
+        size=1 + sum(part.size for part in parts),
+        made=sum(part.made for part in parts),
+        operands=tuple(parts),
+        **known,
+    )
+
+
+def flat(operands: Operands) -> list[Scalar]:
+    """The operands in one list."""
+    return [s for part in operands.values() for s in (part if isinstance(part, list) else [part])]
+
+
+def fixed_number(node: exp.Expr, name: str, least: int, most: int) -> int | None:
+    """The number written out as one part of a node, None without that part."""
+    argument = node.args.get(name)
+    if argument is None:
+        return None
+    sign, number = (-1, argument.this) if isinstance(argument, exp.Neg) else (1, argument)
+    text = str(number.this) if isinstance(number, exp.Literal) and not number.is_string else ""
+    if not (text.isdigit() and len(text) < 10) or not least <= sign * int(text) <= most:
+        raise QueryRefused(f"{shown(node)} needs a whole number from {least} to {most:,} written out.")
+    return sign * int(text)
+
+
+def _condition(node: exp.Expr, operands: Operands, **fixed: Any) -> Scalar:
+    """A truth value of operands that can be compared without a cast: it needs no TRY."""
+    return built(node, operands, sql_type="BOOLEAN", values=TRUTH, total=exp.paren, **fixed)
+
+
+def _bare(made: Scalar) -> exp.Expr:
+    """A total form without its TRY, where every result fits its type."""
+    return exp.paren(made.total.this.copy())
+
+
+def tried(expression: exp.Expr) -> exp.Expr:
+    """`expression`, NULL where it fails."""
+    return exp.Try(this=expression)
+
+
+def try_cast(expression: exp.Expr, sql_type: str) -> exp.Expr:
+    return exp.TryCast(this=expression.copy(), to=exp.DataType.build(sql_type, dialect="duckdb"))
+
+
+def regrouped(operands: Operands, parts: Sequence[Scalar]) -> Operands:
+    """The operands' names over other scalars."""
+    supply = iter(parts)
+    return {n: [next(supply) for _ in part] if isinstance(part, list) else next(supply) for n, part in operands.items()}
+
+
+def _moment(text: Scalar, sql_type: str = "") -> Scalar:
+    """A text in the query as the date or time it spells."""
+    found = types.moment(str(text.value))
+    if found is None:
+        raise QueryRefused(
+            f"{shown(text.plain)} is not a valid date. Write it as '2024-12-31', or as '2024-12-31 23:59:00'."
+        )
+    own = sql_type or ("TIMESTAMP" if hasattr(found, "hour") else "DATE")
+    made = literal(found, own, text.plain)
+    return replace(made, plain=made.total)

@@ -1,0 +1,228 @@
+"""FROM, JOIN, WITH and subqueries, flattened: one protected table, its lookups, its filters, and what names mean."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+from sqlglot import exp
+
+from discretion.declaration.table import Lookup, Table
+from discretion.errors import QueryRefused
+from discretion.query.expression import predicate, scalar
+from discretion.query.kind import common
+from discretion.query.scalar import Scalar, Scope, column, columns_of, listed, only, shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joined:
+    """A lookup table joined on its unique key: every protected row meets at most one of its rows."""
+
+    name: str  # what the engine's SQL calls it
+    lookup: Lookup
+    named: str  # what the steward calls it
+    shown: str  # what the analyst calls it
+    on: Scalar  # the protected side of the join
+    outer: bool  # LEFT JOIN: rows without a match stay
+    shared: str  # the type in which both sides are compared
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relation:
+    """A protected table seen through subqueries that only filter and project."""
+
+    table: Table
+    scope: Scope
+    filters: tuple[Scalar, ...] = ()
+    lookups: tuple[Joined, ...] = ()
+    grouped: bool = False  # rows whose keys are not among those shown are left out
+
+    @property
+    def columns(self) -> dict[str, Scalar]:
+        """Every column by name; a name in several relations cannot be listed by *."""
+        everything: dict[str, Scalar] = {}
+        for columns in self.scope.relations.values():
+            for name, found in columns.items():
+                if name in everything:
+                    raise QueryRefused(f"Column {name!r} is in several tables. List the columns instead of *.")
+                everything[name] = found
+        return everything
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What FROM can name: protected tables, and the subqueries WITH has defined so far."""
+
+    protected: Mapping[str, Table]
+    defined: Mapping[str, tuple[exp.Expr, "Tables"]] = field(default_factory=dict)  # each with what it can name
+    qualified: bool = False  # write columns as table.column: there is a join
+
+
+ALLOWED = ("with_", "expressions", "from_", "joins", "where")  # of a subquery
+_CLAUSES = {
+    "distinct": "SELECT DISTINCT lists values of people's rows. Ask COUNT(*) ... GROUP BY a column with declared keys",
+    "qualify": "QUALIFY filters by window functions, which give every row an answer. Use HAVING on aggregates",
+    "windows": "Window functions give every row an answer. Ask for an aggregate by group",
+    "sample": "Sampling is the mechanism's work, where it pays off in privacy. Ask about the whole table",
+    "group": "GROUP BY in a subquery is a question of its own. Ask it first, or group in the outer query",
+    "having": "HAVING in a subquery needs aggregates of people's rows. Use it in the outer query",
+    "limit": "LIMIT on people's rows picks some of them. Use it in the outer query, on the answer",
+    "offset": "OFFSET on people's rows picks some of them. Use it in the outer query, on the answer",
+    "order": "ORDER BY in a subquery has no effect: rows of people have no order. Use it on the answer",
+    "into": "SELECT INTO writes a table, and a question cannot write",
+    "laterals": "LATERAL repeats rows",
+    "pivots": "PIVOT makes columns out of values. Use GROUP BY with declared keys",
+}
+
+
+def relation(select: exp.Select, tables: Tables) -> Relation:
+    """Where a SELECT reads from, filters included."""
+    tables = _define(select, tables)
+    source = select.args.get("from_")
+    if source is None:
+        known = listed(tables.protected) if tables.protected else "none is protected yet"
+        raise QueryRefused(f"A question needs FROM and one protected table: {known}.")
+    found = _source(source.this, tables)
+    for join in select.args.get("joins") or ():
+        found = _join(found, join, tables)
+    where = select.args.get("where")
+    if where is None:
+        return found
+    return replace(found, filters=(*found.filters, predicate(where.this, found.scope)))
+
+
+def clauses(select: exp.Select, *allowed: str) -> None:
+    """Refuse a SELECT with a clause that is not allowed where it stands."""
+    for name, value in select.args.items():
+        if value and name not in allowed:
+            reason = _CLAUSES.get(name, f"{name.strip('_').upper()} is not known to be safe. Leave it out")
+            raise QueryRefused(f"{reason}.")
+
+
+def _define(select: exp.Select, tables: Tables) -> Tables:
+    block = select.args.get("with_")
+    if block is None:
+        return tables
+    if block.args.get("recursive"):
+        raise QueryRefused("WITH RECURSIVE repeats rows. Use WITH for subqueries that only filter or project.")
+    only(block, "expressions")
+    for definition in block.expressions:
+        only(definition, "this", "alias")
+        alias = definition.args["alias"]
+        only(alias, "this")
+        # A definition sees those before it, whatever its name means where it is used.
+        tables = replace(tables, defined={**tables.defined, alias.name.lower(): (definition.this, tables)})
+    return tables
+
+
+def _source(node: exp.Expr, tables: Tables) -> Relation:
+    if isinstance(node, exp.Subquery):
+        only(node, "this", "alias")
+        return _projected(node.this, _alias(node), tables)
+    if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+        _no_table(node, tables)
+    if node.args.get("db") is not None:
+        _no_table(node, tables)
+    only(node, "this", "alias")
+    name, alias = node.name.lower(), _alias(node) or node.name.lower()
+    if name in tables.defined:
+        body, known = tables.defined[name]
+        return _projected(body, alias, known)
+    by_name = {known.lower(): table for known, table in tables.protected.items()}
+    if name not in by_name:
+        _no_table(node, tables)
+    table = by_name[name]
+    return Relation(table=table, scope=Scope({alias: columns_of(table, qualified=tables.qualified)}))
+
+
+def _no_table(node: exp.Expr, tables: Tables) -> NoReturn:
+    if not tables.protected:
+        raise QueryRefused(f"{shown(node)} is no protected table: none is protected yet. Begin with `protect`.")
+    raise QueryRefused(
+        f"{shown(node)} is no protected table. FROM takes one of {listed(tables.protected)}, or a subquery that only "
+        "filters or projects one; never a file, a function or VALUES."
+    )
+
+
+def _alias(node: exp.Expr) -> str:
+    alias = node.args.get("alias")
+    if alias is None:
+        return ""
+    only(alias, "this")
+    return str(alias.name).lower()
+
+
+def _projected(node: exp.Expr, alias: str, tables: Tables) -> Relation:
+    """A subquery as a relation: its columns are expressions over the protected table."""
+    if not isinstance(node, exp.Select):
+        raise QueryRefused(f"{shown(node)} is not allowed: a subquery may only filter or project one table.")
+    clauses(node, *ALLOWED)
+    inner = relation(node, tables)
+    columns: dict[str, Scalar] = {}
+    for item in node.expressions:
+        if isinstance(item, exp.Star):
+            only(item)
+            columns |= inner.columns
+            continue
+        value = item.this if isinstance(item, exp.Alias) else item
+        name = item.alias_or_name.lower() if isinstance(item, (exp.Alias, exp.Column)) else ""
+        if not name:
+            raise QueryRefused(f"{shown(item)} in a subquery needs a name: write {shown(item)} AS name.")
+        columns[name] = scalar(value, inner.scope)
+    return replace(inner, scope=Scope({alias: columns}))
+
+
+def _join(found: Relation, join: exp.Join, tables: Tables) -> Relation:
+    only(join, "this", "on", "using", "side", "kind", "method")
+    target = join.this
+    lookups = {name.lower(): lookup for name, lookup in found.table.lookups.items()}
+    name = target.name.lower() if isinstance(target, exp.Table) else ""
+    if name not in lookups or name in tables.defined:
+        raise QueryRefused(
+            f"{shown(target)} cannot be joined: rows of people may only meet a lookup table declared for "
+            f"{found.table.name} ({listed(lookups)}), on its unique key, so that no row is repeated. Join before "
+            "protecting, or ask the steward to declare a lookup."
+        )
+    only(target, "this", "alias")
+    way = " ".join(filter(None, (join.method, join.side, join.kind)))
+    if way not in ("", "INNER", "LEFT", "LEFT OUTER"):
+        raise QueryRefused(f"{way} JOIN is not allowed. Use JOIN or LEFT JOIN on a lookup's key.")
+    lookup, alias = lookups[name], _alias(target) or name
+    if alias in found.scope.relations:
+        raise QueryRefused(f"{alias!r} is joined twice. Give each an alias of its own.")
+    inside = f"l{len(found.lookups)}"
+    most = found.table.longest_text
+    columns = {key.lower(): column(key, kind, inside, alias, most) for key, kind in lookup.columns.items()}
+    on = scalar(_protected_side(join, alias, lookup), found.scope)
+    key = columns[lookup.key.lower()]
+    if on.kind != key.kind or on.kind in ("other", "null"):
+        raise QueryRefused(f"The join on {alias}.{lookup.key} compares a {on.kind} with a {key.kind}. CAST the first.")
+    if join.args.get("using"):
+        del columns[lookup.key.lower()]
+    joined = Joined(
+        name=inside,
+        lookup=lookup,
+        named=name,
+        shown=alias,
+        on=on.tame,
+        outer=join.side == "LEFT",
+        shared=common([(on.type, on.reach), (key.type, key.reach)]) if on.kind == "number" else key.type,
+    )
+    scope = Scope({**found.scope.relations, alias: columns})
+    return replace(found, scope=scope, lookups=(*found.lookups, joined))
+
+
+def _protected_side(join: exp.Join, alias: str, lookup: Lookup) -> exp.Expr:
+    """The expression a lookup's key is compared with."""
+    using, on = join.args.get("using"), join.args.get("on")
+    if using and len(using) == 1 and using[0].name.lower() == lookup.key.lower():
+        return exp.column(using[0].name)
+    if isinstance(on, exp.Paren):
+        on = on.this
+    for mine, theirs in ((on.this, on.expression), (on.expression, on.this)) if isinstance(on, exp.EQ) else ():
+        if isinstance(theirs, exp.Column) and (theirs.table.lower(), theirs.name.lower()) == (
+            alias,
+            lookup.key.lower(),
+        ):
+            side: exp.Expr = mine
+            return side
+    raise QueryRefused(f"Join {alias} on its unique key alone: ON your_column = {alias}.{lookup.key}.")

@@ -1,1 +1,0 @@
-"""What may be written in a question: names, row expressions, relations, aggregates and arithmetic on the answer."""

@@ -1,0 +1,79 @@
+"""Errors of released aggregates become errors of arithmetic on them."""
+
+from math import isinf, sqrt
+
+import pytest
+from sqlglot import parse_one
+
+from discretion.query.uncertainty import UNKNOWN, propagate
+from discretion.release import Error
+
+COUNT, SUM = Error(bias=1.0, noise=3.0, limits=(0, 9)), Error(bias=2.0, noise=4.0, assumption="something")
+MEDIAN = Error(bias=0.01, noise=0.02, unit="rank")
+VALUES = {"0": 16.0, "1": 100.0, "2": 5.0, "region": "N"}
+
+
+def error_of(sql):
+    return propagate(parse_one(sql, dialect="duckdb"), VALUES, [COUNT, SUM, MEDIAN])
+
+
+def test_an_aggregate_keeps_its_own_error():
+    assert COUNT is error_of("$0")
+    assert MEDIAN is error_of("$2")
+
+
+@pytest.mark.parametrize(
+    ("sql", "bias", "noise"),
+    [
+        ("$0 + 7", 1, 3),
+        ("7 - $0", 1, 3),
+        ("-($0)", 1, 3),
+        ("$0 * 10", 10, 30),
+        ("0.5 * $0", 0.5, 1.5),
+        ("$0 / 4", 0.25, 0.75),
+        ("$0 + $1", 3, 5),
+        ("2 * $0 - $1", 4, sqrt(36 + 16)),
+        ("$0 - $0", 0, 0),
+        ("SQRT($0)", 1 / 4, 3 / 4),
+        ("3 * SQRT($1)", 0.6, 1.2),
+        ("ROUND($0)", 1.5, 3),
+        ("GREATEST($0, 0)", 1, 3),
+        ("SQRT(LEAST(1000, $1))", 0.2, 0.4),
+        ("ROUND($0 * 10, 1) - ROUND($0, 2)", 9 + 0.05 + 0.005, 27),
+        ("-2 * ROUND($0)", 3, 6),
+    ],
+)
+def test_linear_arithmetic_and_roots_have_a_known_error(sql, bias, noise):
+    assert (pytest.approx(bias), pytest.approx(noise)) == (error_of(sql).bias, error_of(sql).noise)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "$0 * $1",
+        "$1 / $0",
+        "1 / $0",
+        "LN($0)",
+        "ROUND($0, $1)",
+        "ROUND($0, NULL)",
+        "ROUND($0, -400)",
+        "SQRT($0) - SQRT($0)",
+        "GREATEST($0, $1)",
+        "$0 - GREATEST($0, 0)",
+        "$0 / 0",
+    ],
+)
+def test_other_arithmetic_says_that_its_error_is_unknown(sql):
+    assert error_of(sql) == UNKNOWN
+    assert isinf(error_of(sql).half_width())
+
+
+def test_assumptions_are_carried_along():
+    assert "something" == error_of("$0 + $1").assumption
+
+
+def test_a_rank_stays_the_same_under_ascending_arithmetic_only():
+    assert MEDIAN is error_of("$2 * 2 + 1")
+    assert UNKNOWN == error_of("-($2)")
+    assert UNKNOWN == error_of("$2 - $0")
+    assert UNKNOWN == error_of("ROUND($2)")
