@@ -19,8 +19,8 @@ from discretion.social import Cosine, Exact, Exchange, Profiles, Response, Scala
 from discretion.social.dataset import NETWORKS, Network
 from discretion.social.gossip import expected_peers, split_total
 from discretion.social.recall import (
-    Contender,
-    Outcome,
+    Achievement,
+    Preparation,
     compare,
     grouped,
     hdp,
@@ -123,7 +123,7 @@ def _baselines(name: str, profiles: Profiles) -> Table:
     return table
 
 
-def ways(total: float, people: int) -> list[Contender]:
+def ways(total: float, people: int) -> list[Preparation]:
     """Every way of ranking that costs an item of weight 1 at most `total` over everything."""
     peers = expected_peers(explore, people, simulation(0))
     price, dear = split_total(total, peers), split_total(0.8 * total, peers)
@@ -145,10 +145,10 @@ def ways(total: float, people: int) -> list[Contender]:
         "randomised response": lambda p, rng: Exchange(published(p, rng), budget=total, rng=rng),
         "response, shrunk": lambda p, rng: Exchange(published(p, rng).shrunk(), budget=total, rng=rng),
     }
-    return [grouped(Contender(name=name, build=build), POLL) for name, build in builds.items()]
+    return [grouped(Preparation(name=name, build=build), POLL) for name, build in builds.items()]
 
 
-def _curves(profiles: Profiles) -> dict[float, list[Outcome]]:
+def _curves(profiles: Profiles) -> dict[float, list[Achievement]]:
     """All ways at all totals. Exploration of one peer a round spends least; published copies may be gossiped freely."""
     best = compare(profiles, [grouped(non_private(), POLL)], runs=RUNS, progress=SHOWN)
     found = {}
@@ -160,7 +160,7 @@ def _curves(profiles: Profiles) -> dict[float, list[Outcome]]:
     return found
 
 
-def _rankings(name: str, outcomes: dict[float, list[Outcome]]) -> Table:
+def _rankings(name: str, outcomes: dict[float, list[Achievement]]) -> Table:
     ranked = list(dict.fromkeys(o.name for o in outcomes[TOTALS[0]]))
     table = _table(
         f"{name}: recall when everything together may cost an item of weight 1 at most this ε (poll shares)",
@@ -174,7 +174,7 @@ def _rankings(name: str, outcomes: dict[float, list[Outcome]]) -> Table:
     return table
 
 
-def _plot(curves: dict[str, dict[float, list[Outcome]]]) -> Path:
+def _plot(curves: dict[str, dict[float, list[Achievement]]]) -> Path:
     figure, panels = pyplot.subplots(1, len(curves), figsize=(12, 4.5), constrained_layout=True)
     for panel, (name, outcomes) in zip(panels, curves.items(), strict=True):
         for method in dict.fromkeys(o.name for o in outcomes[TOTALS[0]]):
@@ -250,11 +250,11 @@ def _table(title: str, *headings: str) -> Table:
     return table
 
 
-def _recall(outcome: Outcome) -> str:
+def _recall(outcome: Achievement) -> str:
     return f"{outcome.recall:.3f} ± {outcome.half_width:.3f}"
 
 
-def _totals(outcome: Outcome) -> tuple[str, str]:
+def _totals(outcome: Achievement) -> tuple[str, str]:
     return f"{outcome.mean_total:.1f}", f"{outcome.largest_total:.1f}"
 
 

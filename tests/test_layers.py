@@ -78,3 +78,12 @@ def test_only_noise_draws_randomness():
         if path.name != "noise.py":
             assert "urandom" not in text, path.name
             assert "default_rng" not in text, path.name
+
+
+def test_two_classes_never_share_a_name():
+    found: dict[str, list[str]] = {}
+    for path in SRC.rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(str(path.relative_to(SRC)))
+    assert {} == {name: files for name, files in found.items() if len(files) > 1}

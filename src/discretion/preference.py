@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from discretion.errors import InvalidPreference
 
 MICRO = 1_000_000  # micro-ε in one ε
-LARGEST = 1_000.0  # an ε beyond this protects nobody and only invites overflow
+LARGEST_EPSILON = 1_000.0  # an ε beyond this protects nobody and only invites overflow
 
 Integers = NDArray[np.int64]
 
@@ -28,9 +28,9 @@ class Preference:
     epsilon: float
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.epsilon) and 0 <= self.epsilon <= LARGEST):  # 0: never use my data
+        if not (isfinite(self.epsilon) and 0 <= self.epsilon <= LARGEST_EPSILON):  # 0: never use my data
             raise InvalidPreference(
-                f"Preference {self.name!r} must have an epsilon from 0 to {LARGEST:g}, got {self.epsilon!r}."
+                f"Preference {self.name!r} must have an epsilon from 0 to {LARGEST_EPSILON:g}, got {self.epsilon!r}."
             )
 
 
@@ -40,9 +40,9 @@ def allowance(epsilon: ArrayLike) -> Integers:
         values = np.asarray(epsilon, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidPreference("Every epsilon must be a number, got something else.") from None
-    if not bool(np.all(np.isfinite(values) & (values >= 0) & (values <= LARGEST))):
+    if not bool(np.all(np.isfinite(values) & (values >= 0) & (values <= LARGEST_EPSILON))):
         raise InvalidPreference(
-            f"Every epsilon must be from 0 to {LARGEST:g} (0: never use my data), got at least one that is "
+            f"Every epsilon must be from 0 to {LARGEST_EPSILON:g} (0: never use my data), got at least one that is "
             "missing, negative, infinite or too large. Give everybody a value, or set a default level."
         )
     scaled = values * MICRO

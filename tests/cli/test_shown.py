@@ -15,7 +15,7 @@ import discretion as dn
 from discretion.cli import shown as sheets_of
 from discretion.declaration.table import Lookup, Policy, Table
 from discretion.errors import QueryRefused
-from discretion.ledger import Receipt, Statement, Use
+from discretion.ledger import Receipt, StatedPreference, Use
 from discretion.ledger.audit import Finding, LedgerAudit
 from discretion.mechanisms import Belief
 from discretion.noise import simulation
@@ -144,7 +144,7 @@ def test_a_receipt_says_what_was_promised():
         remaining=0.9,
         delta=0.0,
         rounding=0.0,
-        statements=(Statement(time="2026-01-01T00:00", epsilon=None, level=1.0, by="source"),),
+        statements=(StatedPreference(time="2026-01-01T00:00", epsilon=None, level=1.0, by="source"),),
         releases=(use, use, hidden, rounded, doubtful),
         individual=(unsafe,),
         individual_spent=0.0,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discretion.errors import InvalidDeclaration
-from discretion.learn.ensemble import Committee, combine
+from discretion.learn.ensemble import Jury, combine
 
 
 class Constant:
@@ -38,7 +38,7 @@ def test_a_vote_is_weighted_and_ties_go_to_the_first_label():
 
 def test_models_average_their_scores_rather_than_vote():
     committee = combine([Constant(0.4), Constant(0.4), Constant(0.9)], [1, 1, 1], "models")
-    assert isinstance(committee, Committee)
+    assert isinstance(committee, Jury)
     assert np.allclose(0.5667, committee.predict_proba([0])[0, 1], atol=1e-4)
     assert ["yes"] == committee.predict([0]).tolist()  # two of three would have voted no
 

@@ -7,7 +7,7 @@ import pytest
 from discretion.errors import InvalidDeclaration
 from discretion.papers import FIGURES, plan
 from discretion.papers.claim import best, compare, crossover, monotone
-from discretion.papers.figure import INDIVIDUAL, Axes, Claim, Effort, Figure, Finding, Outcome, Point, Points, reproduce
+from discretion.papers.figure import INDIVIDUAL, Axes, Claim, Computed, Effort, Figure, Point, Points, Result, reproduce
 
 SHAPE = {
     "title": "A figure",
@@ -54,22 +54,20 @@ def test_a_claim_that_fails_is_called_not_reproduced_with_its_number():
 
 
 def test_what_the_data_cannot_decide_is_called_not_tested():
-    undecided = Claim(
-        text="something else", check=lambda points: Finding(holds=None, number="not computed"), rule="any"
-    )
+    undecided = Claim(text="something else", check=lambda points: Result(holds=None, number="not computed"), rule="any")
     assert "**not tested**" in reproduce(figure(claims=(undecided,)), Effort(runs=2)).text()
 
 
 def test_a_question_of_ours_is_never_called_reproduced_or_not():
     for holds, word in ((True, "holds"), (False, "does not hold")):
-        ours = Claim(text="what else", check=lambda points, holds=holds: Finding(holds=holds, number=""), rule="any")
+        ours = Claim(text="what else", check=lambda points, holds=holds: Result(holds=holds, number=""), rule="any")
         assert [word] == [verdict.word for verdict in reproduce(figure(claims=(ours,)), Effort(runs=2)).verdicts]
 
 
 def test_a_claim_without_its_rule_or_with_half_a_source_is_refused():
     for fields in ({"rule": ""}, {"rule": "any", "section": "1"}, {"rule": "any", "quote": "so they say"}):
         with pytest.raises(InvalidDeclaration, match="needs a rule"):
-            Claim(text="something", check=lambda points: Finding(holds=True, number=""), **fields)
+            Claim(text="something", check=lambda points: Result(holds=True, number=""), **fields)
 
 
 def test_the_same_seed_gives_the_same_points_and_another_seed_others():
@@ -101,8 +99,8 @@ def test_the_gain_over_the_paper_leaves_out_what_is_not_differential_privacy():
         Point(curve="iDP", x=1.0, y=0.1, relation=INDIVIDUAL),
         Point(curve="auto", x=1.0, y=3.0, by="auto"),
     )
-    outcome = Outcome(
-        figure=figure(claims=(Claim(text="", check=lambda points: Finding(holds=True, number=""), rule="any"),)),
+    outcome = Computed(
+        figure=figure(claims=(Claim(text="", check=lambda points: Result(holds=True, number=""), rule="any"),)),
         points=Points(rows=rows),
         effort=Effort(runs=2),
     )

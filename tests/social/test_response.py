@@ -112,6 +112,6 @@ def test_malformed_publications_are_refused(monkeypatch):
     profiles = Profiles.of([0, 1], [0, 0], [1, 1], people=2, items=1)
     with pytest.raises(InvalidDeclaration, match="above 0"):
         Response.publish(profiles, epsilon=0)
-    monkeypatch.setattr("discretion.social.response.LARGEST", 1)
+    monkeypatch.setattr("discretion.social.response.MOST_CELLS", 1)
     with pytest.raises(InvalidDeclaration, match="into fewer"):
         Response.publish(profiles, epsilon=1)

@@ -15,7 +15,7 @@ from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee
 from discretion.learn.estimator import PrivateFit
 from discretion.learn.features import Features
-from discretion.learn.loss import Huber, Logistic, Loss
+from discretion.learn.loss import Huber, Logistic, LossFunction
 from discretion.learn.people import People
 from discretion.learn.personalize import execute
 from discretion.learn.perturbation import LEAST_RIDGE, Kind, times, uniform, weighted
@@ -75,7 +75,7 @@ class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator):  # ty
 
     @property
     @abstractmethod
-    def _loss(self) -> Loss:
+    def _loss(self) -> LossFunction:
         """What a row costs that lies on the wrong side."""
 
     @property
@@ -152,7 +152,7 @@ class LogisticRegression(PrivateLinearClassifier):
     """Logistic regression; see `PrivateLinearClassifier` for the methods."""
 
     @property
-    def _loss(self) -> Loss:
+    def _loss(self) -> LossFunction:
         return Logistic()
 
     def predict_proba(self, X: Any) -> Floats:
@@ -171,7 +171,7 @@ class LinearSVC(PrivateLinearClassifier):
     smoothing: float = 0.5  # h
 
     @property
-    def _loss(self) -> Loss:
+    def _loss(self) -> LossFunction:
         return Huber(float(self.smoothing))
 
     def _check(self) -> None:

@@ -38,7 +38,7 @@ def vote(outputs: Sequence[Any], weights: Floats) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Committee:
+class Jury:
     """Fitted models that decide together.
 
     With `by_vote` ([LXJJ17] 4.4: majority voting) every classifier has one vote, and weights only break ties. Else
@@ -84,12 +84,12 @@ def majority(outputs: Sequence[Any], weights: Floats) -> NDArray[Any]:
 def _majority(outputs: Sequence[Any], weights: Floats) -> Any:
     """Return a committee that votes for models, or the elected labels for arrays of labels."""
     if hasattr(outputs[0], "predict"):
-        return Committee(models=tuple(outputs), weights=weights, by_vote=True)
+        return Jury(models=tuple(outputs), weights=weights, by_vote=True)
     return majority(outputs, weights)
 
 
-def _models(outputs: Sequence[Any], weights: Floats) -> Committee:
-    return Committee(models=tuple(outputs), weights=weights)
+def _models(outputs: Sequence[Any], weights: Floats) -> Jury:
+    return Jury(models=tuple(outputs), weights=weights)
 
 
 def _shares(weights: Sequence[float]) -> Floats:

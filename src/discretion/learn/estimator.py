@@ -17,7 +17,7 @@ from discretion.learn.features import Features
 from discretion.learn.people import People, people
 from discretion.mechanisms.weighted import saturation
 from discretion.noise import Floats, Rng
-from discretion.preference import LARGEST, MICRO, Integers, Specification, allowance
+from discretion.preference import LARGEST_EPSILON, MICRO, Integers, Specification, allowance
 from discretion.release import Error, Release
 
 
@@ -133,8 +133,8 @@ class PrivateFit(ABC):
             raise InvalidDeclaration(f"options= is for method={uniform}; 'weighted' has none.")
         if self.method != "weighted" and self.kappa is not None:
             raise InvalidDeclaration("kappa= is for method='weighted'; with 'sample', options={'threshold': ...} caps.")
-        if self.kappa is not None and not 1 <= self.kappa * MICRO <= LARGEST * MICRO:
-            raise InvalidDeclaration(f"kappa must be from a millionth to {LARGEST:g}, got {self.kappa!r}.")
+        if self.kappa is not None and not 1 <= self.kappa * MICRO <= LARGEST_EPSILON * MICRO:
+            raise InvalidDeclaration(f"kappa must be from a millionth to {LARGEST_EPSILON:g}, got {self.kappa!r}.")
         if self.holdout not in ("private", "public"):
             raise InvalidDeclaration(f"holdout must be 'private' or 'public', got {self.holdout!r}.")
 

@@ -9,7 +9,7 @@ from scipy import special
 from discretion.noise import Floats
 
 
-class Loss(Protocol):
+class LossFunction(Protocol):
     """A convex loss ℓ(z) with −1 ≤ ℓ' ≤ 0 and 0 ≤ ℓ'' ≤ `curvature`."""
 
     @property

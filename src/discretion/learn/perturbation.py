@@ -15,7 +15,7 @@ import numpy as np
 from discretion import noise
 from discretion.errors import QueryRefused, Unsuitable
 from discretion.guarantee import Protects
-from discretion.learn.loss import Loss
+from discretion.learn.loss import LossFunction
 from discretion.noise import Floats, Rng
 from discretion.preference import MICRO, Integers
 
@@ -34,7 +34,7 @@ class Perturbation:
     linear: float  # scale of the random linear term b, density ∝ exp(−‖b‖/linear); 0: none
     blur: float  # scale of the noise on the minimiser, density ∝ exp(−‖b‖/blur)
 
-    def release(self, loss: Loss, x: Floats, weight: Floats, rng: Rng) -> Floats:
+    def release(self, loss: LossFunction, x: Floats, weight: Floats, rng: Rng) -> Floats:
         """The perturbed minimiser of rows x (each times its label) with these weights."""
         size, used = x.shape[1], weight > 0  # rows that do not count must not even move a rounding error
         tilt = noise.spherical(self.linear, size, rng) if self.linear else np.zeros(size)
@@ -57,7 +57,9 @@ def correction(weight: float | Floats, ridge: float, curvature: float, rank: int
     return rank * np.log1p(weight * curvature / (rank * ridge))
 
 
-def objective(epsilon: float, loss: Loss, ridge: float, protects: Protects, rank: int = 1) -> tuple[float, float]:
+def objective(
+    epsilon: float, loss: LossFunction, ridge: float, protects: Protects, rank: int = 1
+) -> tuple[float, float]:
     """[CMS11] Algorithm 2 for one ε: the scale of the linear term, and λ, raised if the correction eats too much.
 
     Value: the average form's ε' = ε − ln(1 + 2c/λ + c²/λ²), the square of what is needed. Presence: one logarithm.
@@ -76,7 +78,7 @@ def objective(epsilon: float, loss: Loss, ridge: float, protects: Protects, rank
 
 
 def uniform(
-    micro_epsilon: int, kind: Kind, loss: Loss, ridge: float, protects: Protects, rank: int = 1
+    micro_epsilon: int, kind: Kind, loss: LossFunction, ridge: float, protects: Protects, rank: int = 1
 ) -> Perturbation:
     """[CMS11] Algorithms 1 and 2 with one ε for everybody, an inexact minimiser accounted for."""
     spare = max(1, micro_epsilon // SHARE)
@@ -90,7 +92,7 @@ def uniform(
     return Perturbation(weights=weights, ridge=ridge, linear=linear, blur=2 * CLOSE / (spare / MICRO))
 
 
-def weighted(charge: Integers, loss: Loss, ridge: float, protects: Protects, rank: int = 1) -> Perturbation:
+def weighted(charge: Integers, loss: LossFunction, ridge: float, protects: Protects, rank: int = 1) -> Perturbation:
     """Objective perturbation with weights: cohort c loses at most charge_c, in micro-ε.
 
     Definition  minimise Σ v_u ℓ + (λ/2)‖θ‖² + bᵀθ, b of density ∝ exp(−‖b‖/β); add noise for the inexact minimiser.
@@ -119,7 +121,7 @@ def weighted(charge: Integers, loss: Loss, ridge: float, protects: Protects, ran
 class Risk:
     """Σ weight ℓ(xθ) + (ridge/2)‖θ‖² + tiltᵀθ. Private."""
 
-    loss: Loss
+    loss: LossFunction
     x: Floats  # (row, coefficient), each row times its label
     weight: Floats  # (row)
     ridge: float

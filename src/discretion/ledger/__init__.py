@@ -8,8 +8,19 @@ stop.py stops questions, receipt.py and history.py tell what was done. restore.p
 from discretion.ledger.book import Ledger
 from discretion.ledger.offer import Cohort, Offer, available
 from discretion.ledger.people import person_text
-from discretion.ledger.receipt import Receipt, Statement, Use
+from discretion.ledger.receipt import Receipt, StatedPreference, Use
 from discretion.ledger.register import Register
 from discretion.ledger.stop import Stop
 
-__all__ = ["Cohort", "Ledger", "Offer", "Receipt", "Register", "Statement", "Stop", "Use", "available", "person_text"]
+__all__ = [
+    "Cohort",
+    "Ledger",
+    "Offer",
+    "Receipt",
+    "Register",
+    "StatedPreference",
+    "Stop",
+    "Use",
+    "available",
+    "person_text",
+]

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from discretion.errors import InvalidDeclaration, InvalidPreference
-from discretion.preference import LARGEST, MICRO
+from discretion.preference import LARGEST_EPSILON, MICRO
 
 BLANK = "A person's identifier must not be empty or blank. Leave it NULL where a row belongs to nobody."
 INVALID = "A person's identifier must not contain the character NUL or half of a surrogate pair."
@@ -44,9 +44,9 @@ def canonical_people(people: pa.Table) -> pa.Table:
         raise InvalidDeclaration(BLANK)
     preferences = table["micro_epsilon"]
     least, most = pc.min_max(preferences).values()
-    if preferences.null_count or least.as_py() < 0 or most.as_py() > LARGEST * MICRO:
+    if preferences.null_count or least.as_py() < 0 or most.as_py() > LARGEST_EPSILON * MICRO:
         raise InvalidPreference(
-            f"Everybody in a register needs an epsilon from 0 to {LARGEST:g}, got at least one missing or beyond."
+            f"Everybody in a register needs an epsilon from 0 to {LARGEST_EPSILON:g}, got one missing or beyond."
         )
     seen = table.group_by("person").aggregate([("micro_epsilon", "min"), ("micro_epsilon", "max")])
     if pc.any(pc.not_equal(seen["micro_epsilon_min"], seen["micro_epsilon_max"])).as_py():

@@ -34,7 +34,7 @@ ODDS = {  # what an answer protects -> what its factor bounds: another value is 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Statement:
+class StatedPreference:
     """A preference, and who stated it when."""
 
     time: str
@@ -68,7 +68,7 @@ class Receipt:
     remaining: float
     delta: float
     rounding: float  # part of `spent` that no release used: added when the person changed cohorts
-    statements: tuple[Statement, ...]
+    statements: tuple[StatedPreference, ...]
     releases: tuple[Use, ...]
     individual: tuple[Use, ...]  # releases that are not differential privacy, on an account of their own
     individual_spent: float
@@ -185,9 +185,9 @@ def _charges(db: sa.Connection, stay: _Stay) -> list[sa.Row[Any]]:
     return list(db.execute(during.order_by(paid.seq)))
 
 
-def _statement(db: sa.Connection, stay: _Stay, cohort: Cohort) -> Statement:
+def _statement(db: sa.Connection, stay: _Stay, cohort: Cohort) -> StatedPreference:
     entry = next(entries(db, wanted=[stay.first]))
-    return Statement(
+    return StatedPreference(
         time=entry.facts["time"],
         epsilon=None if stay.stated is None else stay.stated / MICRO,
         level=cohort.micro_allowance / MICRO,

@@ -24,7 +24,7 @@ class Finding:
 
 
 @dataclass
-class Account:
+class Recount:
     """A register, as the entries tell it."""
 
     id: int
@@ -42,7 +42,7 @@ class Replay:
     notes: list[str] = field(default_factory=list)
     hashes: list[str] = field(default_factory=lambda: [GENESIS])
     version: int = 0
-    accounts: dict[str, Account] = field(default_factory=dict)
+    accounts: dict[str, Recount] = field(default_factory=dict)
     tables: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # name -> declaration, as it was sealed
     charges: dict[int, Entry] = field(default_factory=dict)
     settled: set[int] = field(default_factory=set)
@@ -95,7 +95,7 @@ class Replay:
             for key, level, people in entry.facts["cohorts"]
         }
         number = 1 + len(self.accounts)
-        self.accounts[name] = Account(id=number, facts=entry.facts, members=entry.seq, balances="", cohorts=cohorts)
+        self.accounts[name] = Recount(id=number, facts=entry.facts, members=entry.seq, balances="", cohorts=cohorts)
 
     def _change(self, entry: Entry) -> None:
         account = self.accounts[entry.facts["register"]]

@@ -11,7 +11,7 @@ from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import best_level, refuse_nobody
 from discretion.mechanisms.linear import Linear, capped, is_affine, parts
 from discretion.noise import Floats
-from discretion.preference import LARGEST, MICRO, Specification
+from discretion.preference import LARGEST_EPSILON, MICRO, Specification
 from discretion.statistics import Aggregate
 
 
@@ -38,7 +38,7 @@ def propose(
     if cap is not None and not cap > 0:
         raise Unsuitable(f"cap must be above 0, got {cap!r}.")
     forms = [_rescaled] if not is_affine(aggregate) else [_shrunk] if belief.beta is None else [_shrunk, _rescaled]
-    given = None if cap is None else max(1, int(min(cap, LARGEST) * MICRO))
+    given = None if cap is None else max(1, int(min(cap, LARGEST_EPSILON) * MICRO))
     return min((form(aggregate, specification, belief, given) for form in forms), key=lambda made: made.error.total)
 
 

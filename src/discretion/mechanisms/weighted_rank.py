@@ -17,7 +17,7 @@ from discretion.mechanisms.rank import default_rule, histograms
 from discretion.mechanisms.stray import Stray, by_weight, candidates, check, rank_error, scatter, share_variance, tilt
 from discretion.mechanisms.weighted import saturation
 from discretion.noise import Floats, Rng, Rule
-from discretion.preference import LARGEST, MICRO, Integers, Specification
+from discretion.preference import LARGEST_EPSILON, MICRO, Integers, Specification
 from discretion.release import Error
 from discretion.statistics import Aggregate, Measure, Statistics
 
@@ -123,7 +123,7 @@ def propose(
     if cap is not None and not cap > 0:
         raise Unsuitable(f"cap must be above 0, got {cap!r}.")
     check(aggregate, specification, specification.epsilons[-1])
-    kappa = _cap(aggregate, specification, belief) if cap is None else max(1, int(min(cap, LARGEST) * MICRO))
+    kappa = _cap(aggregate, specification, belief) if cap is None else max(1, int(min(cap, LARGEST_EPSILON) * MICRO))
     influence = capped(specification, kappa)
     stray = by_weight(aggregate, specification, influence, float(spread(aggregate)))
     margin = _margin(aggregate)

@@ -21,7 +21,7 @@ from discretion.papers import (
     svm,
 )
 from discretion.papers.data import recognise
-from discretion.papers.figure import Effort, Figure, Outcome, Points, reproduce
+from discretion.papers.figure import Computed, Effort, Figure, Points, reproduce
 
 _MODULES = (
     pdp,
@@ -76,7 +76,7 @@ def expected_seconds(jobs: Iterable[Job], processes: int) -> float:
 
 def compute(
     jobs: list[Job], processes: int = 1, advance: Callable[[float], None] = lambda seconds: None
-) -> Iterator[Outcome]:
+) -> Iterator[Computed]:
     """The outcomes, each as soon as it is there; `advance` is told the expected seconds of what was done."""
     if processes == 1 or len(jobs) == 1 or expected_seconds(jobs, 1) < SHORT:
         for figure, effort in jobs:
@@ -88,7 +88,7 @@ def compute(
         for done in as_completed(running):
             for (figure, effort), points in zip(running[done], done.result(), strict=True):
                 advance(figure.expected_seconds(effort))
-                yield Outcome(figure=figure, points=points, effort=effort)
+                yield Computed(figure=figure, points=points, effort=effort)
 
 
 def _families(jobs: Iterable[Job]) -> list[list[Job]]:
@@ -104,4 +104,4 @@ def _points(family: list[tuple[str, Effort]]) -> list[Points]:
     return [reproduce(FIGURES[name], effort).points for name, effort in family]
 
 
-__all__ = ["FIGURES", "Effort", "Figure", "Job", "Outcome", "compute", "expected_seconds", "plan", "reproduce"]
+__all__ = ["FIGURES", "Computed", "Effort", "Figure", "Job", "compute", "expected_seconds", "plan", "reproduce"]

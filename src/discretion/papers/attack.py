@@ -23,7 +23,7 @@ from discretion.noise import Floats, Rng
 from discretion.preference import MICRO, Integers, Specification
 from discretion.statistics import Aggregate, Statistics
 
-LARGEST = 99  # of the values whose order statistics are asked for
+LARGEST_VALUE = 99  # of the values whose order statistics are asked for
 
 Ask = Callable[[Integers, int, int, int, Rng], float]  # values 0..top, place from 1, top, micro-ε, generator -> answer
 
@@ -46,7 +46,7 @@ def attack_idp(*, people: int = 101, values: int = 1_000, epsilon: float = 0.01,
     """Three attacks on `individual`, each repeated on differentially private mechanisms at the same total ε."""
     rng = noise.simulation(seed)
     bits = (rng.random(people) < 0.5).astype(np.int64)
-    numbers = rng.integers(0, LARGEST + 1, values)
+    numbers = rng.integers(0, LARGEST_VALUE + 1, values)
     found = [
         _bits(attack, name, bits, epsilon, guesses(bits, ask, _share(epsilon, people), rng))
         for attack, guesses in {"second maximum": second_maximum, "threshold counts": threshold_counts}.items()
@@ -55,8 +55,8 @@ def attack_idp(*, people: int = 101, values: int = 1_000, epsilon: float = 0.01,
     for name in (INDIVIDUAL, BOUNDS, EXPONENTIAL):
         read = order_statistics(numbers, AGAINST[name], _share(epsilon, values), rng)
         found.append(_numbers(name, numbers, epsilon, values, read))
-    drawn = noise.discrete_laplace(Fraction(2 / epsilon), LARGEST + 1, rng)
-    read = _expand(np.bincount(numbers, minlength=LARGEST + 1) + drawn, values)
+    drawn = noise.discrete_laplace(Fraction(2 / epsilon), LARGEST_VALUE + 1, rng)
+    read = _expand(np.bincount(numbers, minlength=LARGEST_VALUE + 1) + drawn, values)
     return [*found, _numbers("DP, one histogram", numbers, epsilon, 1, read)]
 
 
@@ -85,10 +85,10 @@ def threshold_counts(bits: Integers, ask: Ask, micro_epsilon: int, rng: Rng) -> 
 
 def order_statistics(values: Integers, ask: Ask, micro_epsilon: int, rng: Rng) -> Integers:
     """One query a rank. Answers that are whole and in range are believed; the others take the nearest believed one."""
-    answers = np.array([ask(values, place, LARGEST, micro_epsilon, rng) for place in range(1, len(values) + 1)])
-    believed = np.flatnonzero((answers == np.rint(answers)) & (answers >= 0) & (answers <= LARGEST))
+    answers = np.array([ask(values, place, LARGEST_VALUE, micro_epsilon, rng) for place in range(1, len(values) + 1)])
+    believed = np.flatnonzero((answers == np.rint(answers)) & (answers >= 0) & (answers <= LARGEST_VALUE))
     if not believed.size:
-        return np.asarray(np.clip(np.rint(answers), 0, LARGEST), dtype=np.int64)
+        return np.asarray(np.clip(np.rint(answers), 0, LARGEST_VALUE), dtype=np.int64)
     places = np.arange(len(values))
     after = np.clip(np.searchsorted(believed, places), 0, len(believed) - 1)
     before = np.clip(after - 1, 0, None)
@@ -211,5 +211,5 @@ def _numbers(name: str, values: Integers, epsilon: float, queries: int, read: In
         epsilon=epsilon,
         queries=queries,
         recovered=float(np.mean(np.sort(values) == read)),
-        guessing=float(np.mean(np.sort(values) == _expand(np.ones(LARGEST + 1), len(values)))),  # evenly spread
+        guessing=float(np.mean(np.sort(values) == _expand(np.ones(LARGEST_VALUE + 1), len(values)))),  # evenly spread
     )

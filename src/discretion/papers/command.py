@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from discretion.errors import InvalidDeclaration
 from discretion.papers import FIGURES, Job, compute, expected_seconds, plan
-from discretion.papers.figure import Outcome
+from discretion.papers.figure import Computed
 from discretion.papers.page import fill
 
 __all__ = ["catalogue", "plan", "run"]
@@ -30,7 +30,7 @@ def run(jobs: list[Job], folder: Path, *, page: Path | None = None, processes: i
     minutes = expected_seconds(jobs, processes) / 60
     console.print(f"{len(jobs)} figures, about {minutes:.1f} minutes with {processes} processes.")
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    made: list[Outcome] = []
+    made: list[Computed] = []
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("Reproducing", total=sum(figure.expected_seconds(effort) for figure, effort in jobs))
         for outcome in compute(jobs, processes, lambda seconds: progress.advance(task, seconds)):

@@ -85,7 +85,7 @@ class Points:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class Result:
     """What a claim comes to when computed."""
 
     holds: bool | None  # None: this data cannot decide it
@@ -101,7 +101,7 @@ class Claim:
     """
 
     text: str
-    check: Callable[[Points], Finding]
+    check: Callable[[Points], Result]
     rule: str  # when it holds: fixed before the numbers are looked at
     section: str = ""
     quote: str = ""
@@ -176,7 +176,7 @@ class Verdict:
     """One claim and what came of it."""
 
     claim: Claim
-    finding: Finding
+    finding: Result
 
     def __str__(self) -> str:
         said = f"§{self.claim.section}: “{self.claim.quote}”" if self.claim.quote else "A question of ours"
@@ -190,7 +190,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Computed:
     """A figure, computed."""
 
     figure: Figure
@@ -264,14 +264,14 @@ class Outcome:
         (folder / f"{self.figure.id}.md").write_text(self.text())
 
 
-def reproduce(figure: Figure, effort: Effort, advance: Callable[[float], None] = lambda seconds: None) -> Outcome:
+def reproduce(figure: Figure, effort: Effort, advance: Callable[[float], None] = lambda seconds: None) -> Computed:
     """Compute a figure; `advance` is told the expected seconds of each step done."""
     rows: list[Point] = []
     share = figure.expected_seconds(effort) / figure.steps
     for batch in figure.compute(effort):
         rows += batch
         advance(share)
-    return Outcome(figure=figure, points=Points(rows=tuple(rows)), effort=effort)
+    return Computed(figure=figure, points=Points(rows=tuple(rows)), effort=effort)
 
 
 def _standard_error(values: Floats) -> float:

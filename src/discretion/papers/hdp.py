@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from discretion.papers.claim import NEAR, NOISE, Check
-from discretion.papers.figure import Claim, Effort, Finding, Point, Points
+from discretion.papers.figure import Claim, Effort, Point, Points, Result
 from discretion.papers.networks import (
     BASELINE,
     HDP,
@@ -92,10 +92,10 @@ def by_slices(effort: Effort) -> Iterator[list[Point]]:
 
 
 def _near_baseline(name: str) -> Check:
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         low, high = points.y(HDP, 0.5, name), points.y(HDP, 0.9, name)
         top, bottom = points.y(BASELINE, 0.5, name), points.y(RANDOM, 0.5, name)
-        return Finding(
+        return Result(
             holds=abs(low - high) <= NEAR * (top - bottom) and min(low, high) > (top + bottom) / 2,
             number=f"recall {low:.4f} at u = .5, {high:.4f} at .9, Baseline {top:.4f}, Random {bottom:.4f}",
         )
@@ -104,9 +104,9 @@ def _near_baseline(name: str) -> Check:
 
 
 def _towards_random(name: str) -> Check:
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         none, half, most = (points.y(HDP, u, name) for u in LOWEST)
-        return Finding(
+        return Result(
             holds=half - none > abs(most - half),
             number=f"recall {none:.4f} at u = 0, {half:.4f} at .5, {most:.4f} at .9",
         )
@@ -121,17 +121,17 @@ def _effect_of_slices(points: Points, name: str, lowest: float) -> tuple[float, 
 
 
 def _slices_matter(name: str, matter: bool, lowest: list[float]) -> Check:
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         found = {u: _effect_of_slices(points, name, u) for u in lowest}
         shown = ", ".join(f"{effect:.4f} at u = {u:g}" for u, (effect, _) in found.items())
         small = all(effect <= 0.01 + chance for effect, chance in found.values())
-        return Finding(holds=small != matter, number=f"recall varies by {shown} over the slices")
+        return Result(holds=small != matter, number=f"recall varies by {shown} over the slices")
 
     return on(name, check)
 
 
 NO_DIFFERENCE = "there is not much difference in terms of utility between the situations in which u = 0.5 and u = 0.9"
-LARGEST = "the largest difference is obtained when u is set to 0"
+QUOTE = "the largest difference is obtained when u is set to 0"
 SLICES_SAY = "varying the number of slices has almost no effect on the utility achieved by u ∈ {0.5, 0.9}"
 SLICES_MATTER = "but has significant impact on the situation in which u = 0"
 FIGURES = (
@@ -158,7 +158,7 @@ FIGURES = (
                     check=_towards_random(name),
                     rule="recall falls more from u = .5 to 0 than it changes from .9 to .5",
                     section="4.2",
-                    quote=LARGEST,
+                    quote=QUOTE,
                 )
                 for name in ("Survey", "Digg")
             ),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from discretion.papers.claim import Check
-from discretion.papers.figure import Claim, Effort, Finding, Point, Points
+from discretion.papers.figure import Claim, Effort, Point, Points, Result
 from discretion.papers.networks import (
     ASKED,
     Rule,
@@ -82,19 +82,19 @@ def _group_points(points: Points, group: str, name: str) -> dict[tuple[str, Any]
 def _ahead(first: str, second: str, name: str, needed: float) -> Check:
     """Decide whether the first group has the better recall in at least this share of the mixes."""
 
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         mine, theirs = _group_points(points, first, name), _group_points(points, second, name)
         ahead = sum(mine[key].y > theirs[key].y for key in mine)
-        return Finding(
+        return Result(
             holds=ahead >= needed * len(mine), number=f"{first} above {second} in {ahead} of {len(mine)} mixes"
         )
 
     return on(name, check)
 
 
-def _lose_little(points: Points) -> Finding:
+def _lose_little(points: Points) -> Result:
     few, many = (points.y(UNCONCERNED, x, "Delicious, P = 10%") for x in (0.2, 0.8))
-    return Finding(
+    return Result(
         holds=1 - many / few <= 1 - 0.19 / 0.22,
         number=f"recall of the unconcerned {few:.3f} at 20%, {many:.3f} at 80%: {1 - many / few:.0%} less",
     )

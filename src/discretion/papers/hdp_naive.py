@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from discretion.papers.claim import GREAT, NEAR, Check
-from discretion.papers.figure import Claim, Effort, Finding, Point, Points
+from discretion.papers.figure import Claim, Effort, Point, Points, Result
 from discretion.papers.hdp_groups import FUNDAMENTALISTS, SHARE_LEAVING, grouped, mix, shares_of
 from discretion.papers.networks import (
     ASKED,
@@ -105,11 +105,11 @@ def by_dropped(effort: Effort) -> Iterator[list[Point]]:
 def _leads(curve: str, name: str, until: float = 1.0, behind_from: float = inf) -> Check:
     """Decide whether the curve is above Naive up to one share of fundamentalists, and below it from another one on."""
 
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         lead = _lead(points, curve, name)
         before = all(gap > 0 for x, gap in lead.items() if x <= until)
         after = all(gap < 0 for x, gap in lead.items() if x >= behind_from)
-        return Finding(holds=before and after, number=f"lead over Naive {_shown(lead)}")
+        return Result(holds=before and after, number=f"lead over Naive {_shown(lead)}")
 
     return on(name, check)
 
@@ -126,30 +126,30 @@ def _shown(lead: dict[float, float]) -> str:
 def _rate_decides(name: str) -> Check:
     """Decide whether HDP changes sides at some share when everybody asks two or three others instead of one."""
 
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         leads = {asked: _lead(points, HDP, f"{name}, {asked} asked") for asked in MORE_ASKED}
         one = _lead(points, HDP, name)
         changed = any((gap > 0) != (one[x] > 0) for lead in leads.values() for x, gap in lead.items())
         shown = "; ".join(f"{asked} asked: {_shown(lead)}" for asked, lead in leads.items())
-        return Finding(holds=changed, number=f"HDP's lead, 1 asked: {_shown(one)}; {shown}")
+        return Result(holds=changed, number=f"HDP's lead, 1 asked: {_shown(one)}; {shown}")
 
     return on(name, check)
 
 
-def _worse_off(points: Points) -> Finding:
+def _worse_off(points: Points) -> Result:
     last = points.xs("Digg")[-1]
     stay, without_them = points.y(SAME_PEOPLE, last, "Digg"), points.y(NAIVE, last, "Digg")
-    return Finding(
+    return Result(
         holds=without_them > stay,
         number=f"their recall at {last:.0%}: {stay:.4f} with them, {without_them:.4f} without",
     )
 
 
-def _is_half(points: Points) -> Finding:
+def _is_half(points: Points) -> Result:
     name = "Delicious" if "Delicious" in points.panels else points.panels[0]
     naive = [points.y(NAIVE, x, name) for x in points.xs(name)]
     gaps = [points.y(HOMOGENEOUS, x, name) - points.y(NAIVE, x, name) for x in points.xs(name)]
-    return Finding(
+    return Result(
         holds=abs(float(np.mean(gaps))) <= NEAR * float(np.mean(naive)),
         number=f"a true ε/2 has {min(gaps):+.4f} to {max(gaps):+.4f} recall more than {np.mean(naive):.4f} ({name})",
     )
@@ -162,18 +162,18 @@ def _growth(points: Points, curve: str, name: str) -> float:
 def _grows(name: str, grows: bool) -> Check:
     """Decide whether recall grows at every step of α; the paper says "consistently"."""
 
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         curve = [p.y for p in points.rows if p.curve == "Naive, F = 80%" and p.panel == name]
         rises = all(after > before for before, after in pairwise(curve))
         shown = ", ".join(f"{y:.4f}" for y in curve)
-        return Finding(holds=rises == grows, number=f"recall at F = 80% as α grows: {shown}")
+        return Result(holds=rises == grows, number=f"recall at F = 80% as α grows: {shown}")
 
     return on(name, check)
 
 
-def _not_just_size(points: Points) -> Finding:
+def _not_just_size(points: Points) -> Result:
     growth, chance = _growth(points, "Naive", "Delicious"), _growth(points, RANDOM, "Delicious")
-    return Finding(
+    return Result(
         holds=chance <= GREAT * growth,
         number=f"Naive {growth:+.4f}, random neighbours on the same network {chance:+.4f}",
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import exp, sqrt
 
-from discretion.papers.figure import Axes, Claim, Effort, Figure, Finding, Point, Points
+from discretion.papers.figure import Axes, Claim, Effort, Figure, Point, Points, Result
 from discretion.social.function import inner_product
 from discretion.social.stretching import shrinkage, tail
 
@@ -55,7 +55,7 @@ def gradient_bound(weight: float, items: int) -> float:
     return (1 - weight) * sqrt(items) * max(((c + (1 - c) * weight) * sqrt(items)) for c in (0.0, 0.5, 1.0))
 
 
-def _theorem(points: Points) -> Finding:
+def _theorem(points: Points) -> Result:
     pairs = [
         (points.y(f"{EXACT}, bias {b:g}", k, THEOREM), points.y(f"{PRINTED}, bias {b:g}", k, THEOREM))
         for b in (0.0, 1.0)
@@ -63,7 +63,7 @@ def _theorem(points: Points) -> Finding:
     ]
     worst = max(exactly / bound for exactly, bound in pairs)
     at_one = points.y(f"{EXACT}, bias 0", 1.0, THEOREM), points.y(f"{PRINTED}, bias 0", 1.0, THEOREM)
-    return Finding(
+    return Result(
         holds=all(exactly <= bound for exactly, bound in pairs),
         number=f"without bias at k = b the probability is {at_one[0]:.4f}, the bound {at_one[1]:.4f}; "
         f"the largest ratio is {worst:.3f}",
@@ -71,10 +71,10 @@ def _theorem(points: Points) -> Finding:
 
 
 def _holds_for_sizes(panel: str, shown: int) -> Claim:
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         pairs = {n: (points.y(EXACT, n, panel), points.y(PRINTED, n, panel)) for n in SIZES}
         exactly, bound = pairs[shown]
-        return Finding(
+        return Result(
             holds=all(e <= b for e, b in pairs.values()),
             number=f"n = {shown:,}: probability {exactly:.3f}, bound {bound:.2g}",
         )
@@ -88,18 +88,18 @@ def _holds_for_sizes(panel: str, shown: int) -> Claim:
     )
 
 
-def _lemma(points: Points) -> Finding:
+def _lemma(points: Points) -> Result:
     """Lemma 3 holds; its bound is that of `Function.bias_bound`."""
     pairs = {n: (points.y(BIAS, n, LEMMA), points.y(BOUND, n, LEMMA)) for n in SIZES}
     exactly, bound = pairs[100]
-    return Finding(
+    return Result(
         holds=all(e <= b + 1e-9 for e, b in pairs.values()), number=f"n = 100: bias {exactly:.3g}, bound {bound:.3g}"
     )
 
 
-def _root_weights(points: Points) -> Finding:
+def _root_weights(points: Points) -> Result:
     pairs = {n: points.y(AT_ROOT, n, LEMMA) / sqrt(n) for n in SIZES}
-    return Finding(
+    return Result(
         holds=max(pairs.values()) <= 1,
         number=f"with every weight 1/√n the bias is {pairs[100]:.3g}·√n at n = 100, {pairs[10_000]:.3g}·√n at 10,000",
     )

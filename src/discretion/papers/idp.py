@@ -17,7 +17,7 @@ from discretion.mechanisms.sensitivity import Ordered, log_smooth
 from discretion.mechanisms.smooth import SHARE, exact_loss, largest_alpha
 from discretion.noise import Floats
 from discretion.papers.claim import GREAT, SIGNIFICANT, Check, compare
-from discretion.papers.figure import INDIVIDUAL, Axes, By, Claim, Effort, Figure, Finding, Point, Points
+from discretion.papers.figure import INDIVIDUAL, Axes, By, Claim, Effort, Figure, Point, Points, Result
 from discretion.papers.trial import Contender, Trial, absolute_error
 from discretion.preference import Specification
 from discretion.statistics import Aggregate
@@ -152,23 +152,23 @@ def legend(curve: str) -> dict[str, Any]:
 
 
 def _close(curve: str, expected: float) -> Check:
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         value = points.y(curve, "ε = 1", "Table I")
-        return Finding(holds=abs(value - expected) <= 0.1, number=f"±{value:.3f}")
+        return Result(holds=abs(value - expected) <= 0.1, number=f"±{value:.3f}")
 
     return check
 
 
-def _private_as_printed(points: Points) -> Finding:
+def _private_as_printed(points: Points) -> Result:
     losses = {gamma: exact_loss(gamma, 1 / (4 * gamma), 1.0) for gamma in (2.0, 3.0, 4.0)}
     shown = ", ".join(f"{loss:.3f} at γ = {gamma:g}" for gamma, loss in losses.items())
-    return Finding(holds=max(losses.values()) <= 1, number=f"the exact loss at ε = 1 is {shown}")
+    return Result(holds=max(losses.values()) <= 1, number=f"the exact loss at ε = 1 is {shown}")
 
 
-def _admissible(points: Points) -> Finding:
+def _admissible(points: Points) -> Result:
     losses = [exact_loss(gamma, 1 / (4 * gamma), 1 / gamma) for gamma in (2.0, 3.0, 4.0)]
     shown = ", ".join(f"{loss:.3f}" for loss in losses)
-    return Finding(holds=max(losses) <= 1, number=f"exact losses at ε = 1 for γ = 2, 3, 4: {shown}")
+    return Result(holds=max(losses) <= 1, number=f"exact losses at ε = 1 for γ = 2, 3, 4: {shown}")
 
 
 def _at_most_half_of(curve: str) -> Check:
@@ -178,37 +178,37 @@ def _at_most_half_of(curve: str) -> Check:
     )
 
 
-def _three_is_best(points: Points) -> Finding:
+def _three_is_best(points: Points) -> Result:
     found = {}
     for panel in (WIDTH, MEAN):
         sizes = {x: points.y(PRINTED, x, panel) for x in GAMMAS}
         found[panel] = (min(sizes, key=lambda x: sizes[x]), min(sizes.values()), sizes[GAMMA])
     shown = "; ".join(f"{panel} {at:.4g} at 3, {low:.4g} at {x:g}" for panel, (x, low, at) in found.items())
-    return Finding(holds=all(x == GAMMA for x, _, _ in found.values()), number=shown)
+    return Result(holds=all(x == GAMMA for x, _, _ in found.values()), number=shown)
 
 
 def _gap(curve: str, least: float, sizes: list[int]) -> Check:
     """Whether `curve` has at least so many times iDP's error at ε = 1, everywhere."""
 
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         ratios = [
             points.y(curve, 1.0, _panel(d, n)) / points.y(LOCAL, 1.0, _panel(d, n))
             for d in DISTRIBUTIONS
             for n in sizes
         ]
-        return Finding(
+        return Result(
             holds=min(ratios) >= least, number=f"{curve} has {min(ratios):.2f} to {max(ratios):.2f} times iDP's error"
         )
 
     return check
 
 
-def _off_range(points: Points) -> Finding:
+def _off_range(points: Points) -> Result:
     """Decide whether DP's mean error at n = 10 exceeds half the range that the paper names, at every ε."""
     half = {"U[0, 1]": 0.5, "N(0, 1)": 3.0, "Exp(1)": 2.5}
     least = {d: min(points.curve(THREE, _panel(d, 10))) for d in DISTRIBUTIONS}
     shown = ", ".join(f"{d}: {least[d]:.2f} (half range {half[d]:g})" for d in DISTRIBUTIONS)
-    return Finding(
+    return Result(
         holds=all(least[d] > half[d] for d in DISTRIBUTIONS), number=f"smallest mean error over ε at n = 10: {shown}"
     )
 

@@ -12,7 +12,7 @@ from discretion.mechanisms.smooth import SHARE, largest_alpha
 from discretion.noise import Floats
 from discretion.papers.attack import attack_idp
 from discretion.papers.claim import Check, compare
-from discretion.papers.figure import INDIVIDUAL, Axes, Claim, Effort, Figure, Finding, Point, Points
+from discretion.papers.figure import INDIVIDUAL, Axes, Claim, Effort, Figure, Point, Points, Result
 from discretion.papers.idp import AUTO, GAMMA, automatic_error, legend
 
 UPPER = [1.0, 2.0, 5.0, 10.0, 30.0, 100.0, 300.0, 1_000.0]
@@ -80,7 +80,7 @@ def _attack(effort: Effort) -> list[Point]:
 
 
 def _grows(curve: str) -> Check:
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         return compare(
             10 * points.y(curve, 1.0, NOISE),
             points.y(curve, 1_000.0, NOISE),
@@ -91,27 +91,27 @@ def _grows(curve: str) -> Check:
 
 
 def _stays(curve: str) -> Check:
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         values = points.curve(curve, NOISE)
-        return Finding(holds=max(values) < 1.001 * min(values), number=f"{min(values):.4f} to {max(values):.4f}")
+        return Result(holds=max(values) < 1.001 * min(values), number=f"{min(values):.4f} to {max(values):.4f}")
 
     return check
 
 
-def _no_masking(points: Points) -> Finding:
+def _no_masking(points: Points) -> Result:
     local = points.y(LOCAL, "0×9, 1×90", BINARY)
-    return Finding(holds=local == 0, number=f"local sensitivity {local:g}: the exact answer")
+    return Result(holds=local == 0, number=f"local sensitivity {local:g}: the exact answer")
 
 
-def _sensitivities_differ(points: Points) -> Finding:
+def _sensitivities_differ(points: Points) -> Result:
     first, second = (points.y(LOCAL, name, BINARY) for name in list(LISTS)[:2])
-    return Finding(holds=(first, second) == (0.0, 1.0), number=f"local sensitivities {first:g} and {second:g}")
+    return Result(holds=(first, second) == (0.0, 1.0), number=f"local sensitivities {first:g} and {second:g}")
 
 
-def _still_private(points: Points) -> Finding:
+def _still_private(points: Points) -> Result:
     found = {p.curve: p for p in points.rows if p.panel == ATTACK}
     seen, private = found[OBSERVED].y, max(p.y for p in found.values() if p.relation != INDIVIDUAL)
-    return Finding(
+    return Result(
         holds=seen < 0.6,
         number=f"{seen:.1%} of 101 secret bits read off answers at a total ε of .01; at most {private:.1%} "
         "by DP mechanisms",

@@ -12,7 +12,7 @@ import numpy as np
 from discretion.noise import Floats
 from discretion.papers.claim import Check
 from discretion.papers.data import items_file
-from discretion.papers.figure import Axes, By, Claim, Effort, Figure, Finding, Point, Points
+from discretion.papers.figure import Axes, By, Claim, Effort, Figure, Point, Points, Result
 from discretion.preference import MICRO, Integers
 from discretion.social.dataset import NETWORKS
 from discretion.social.exchange import Exchange
@@ -159,10 +159,10 @@ def point(curve: str, x: float, values: Iterable[float], panel: str) -> Point:
 def on(name: str, check: Check) -> Check:
     """The check, where this data set was computed."""
 
-    def decide(points: Points) -> Finding:
+    def decide(points: Points) -> Result:
         if any(panel.startswith(name) for panel in points.panels):
             return check(points)
-        return Finding(holds=None, number=f"{name} was not computed")
+        return Result(holds=None, number=f"{name} was not computed")
 
     return decide
 

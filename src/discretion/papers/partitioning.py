@@ -9,7 +9,7 @@ import numpy as np
 from discretion.noise import Floats
 from discretion.papers.claim import NEAR, SIGNIFICANT, Check
 from discretion.papers.data import IN_LXJJ17, Census, citizens
-from discretion.papers.figure import Axes, Claim, Effort, Figure, Finding, Point, Points
+from discretion.papers.figure import Axes, Claim, Effort, Figure, Point, Points, Result
 from discretion.papers.trial import Contender, drawn_errors
 from discretion.preference import MICRO, Integers, Specification
 from discretion.statistics import Aggregate
@@ -124,49 +124,49 @@ def _queries(people: Census, cohort: Integers, cohorts: int, queries: int, few: 
 
 
 def _optimum_at_mean(panel: str) -> Check:
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         errors = {x: points.y(SAMPLE, x, panel) for x in SHARES}
         best = min(errors, key=lambda x: errors[x])
         number = f"{errors[1.0]:.2g} at the mean, best {errors[best]:.2g} at {best:g} times the mean"
-        return Finding(holds=errors[1.0] <= (1 + NEAR) * errors[best], number=number)
+        return Result(holds=errors[1.0] <= (1 + NEAR) * errors[best], number=number)
 
     return check
 
 
-def _sharp_rise(points: Points) -> Finding:
+def _sharp_rise(points: Points) -> Result:
     pairs = [(points.y(SAMPLE, 0.5, panel), points.y(SAMPLE, 1.0, panel)) for panel in OF_THE_PAPER]
     shown = ", ".join(f"{low:.2g} and {mean:.2g}" for low, mean in pairs)
-    return Finding(
+    return Result(
         holds=all(mean <= SIGNIFICANT * low for low, mean in pairs), number=f"at half the mean and at the mean: {shown}"
     )
 
 
 def _near_optimum(curve: str) -> Check:
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         ratios = [points.y(curve, 1.0, panel) / min(points.curve(SAMPLE, panel)) for panel in OF_THE_PAPER]
         shown = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-        return Finding(holds=max(ratios) <= 1 + NEAR, number=f"{shown} times the best threshold's error")
+        return Result(holds=max(ratios) <= 1 + NEAR, number=f"{shown} times the best threshold's error")
 
     return check
 
 
-def _utility_better(points: Points) -> Finding:
+def _utility_better(points: Points) -> Result:
     ratios = [points.y(UTILITY, 1.0, panel) / points.y(PRIVACY, 1.0, panel) for panel in OF_THE_PAPER]
     shown = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-    return Finding(
+    return Result(
         holds=all(SIGNIFICANT <= ratio < 1 for ratio in ratios), number=f"utility-based over privacy-aware: {shown}"
     )
 
 
-def _like_minimum(points: Points) -> Finding:
+def _like_minimum(points: Points) -> Result:
     pairs = [(points.y(SAMPLE, SHARES[0], panel), points.y(MINIMUM, SHARES[0], panel)) for panel in OF_THE_PAPER]
     shown = ", ".join(f"{a:.2g} and {b:.2g}" for a, b in pairs)
-    return Finding(holds=all(abs(a / b - 1) <= NEAR for a, b in pairs), number=f"Sample and Minimum: {shown}")
+    return Result(holds=all(abs(a / b - 1) <= NEAR for a, b in pairs), number=f"Sample and Minimum: {shown}")
 
 
-def _added_up(points: Points) -> Finding:
+def _added_up(points: Points) -> Result:
     ratios = [points.y(ADDED, 1.0, panel) / points.y(MINIMUM, 1.0, panel) for panel in BUDGETS]
-    return Finding(holds=max(ratios) < 1, number=f"{min(ratios):.2f} to {max(ratios):.2f} times Minimum's error")
+    return Result(holds=max(ratios) < 1, number=f"{min(ratios):.2f} to {max(ratios):.2f} times Minimum's error")
 
 
 MEAN_IS_BEST = (

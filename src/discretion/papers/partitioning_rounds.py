@@ -9,7 +9,7 @@ from discretion.mechanisms import Belief
 from discretion.mechanisms.partition import Cuts
 from discretion.mechanisms.partition import propose as partition
 from discretion.papers.claim import NEAR, Check
-from discretion.papers.figure import Axes, Claim, Effort, Figure, Finding, Point, Points
+from discretion.papers.figure import Axes, Claim, Effort, Figure, Point, Points, Result
 from discretion.papers.partitioning import AUTO, COUNT, PEOPLE, WIDE
 from discretion.preference import MICRO, Integers, Specification
 
@@ -62,10 +62,10 @@ def _floored(number: int) -> list[Point]:
 
 
 def _within(panel: str) -> Check:
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         left, bound = points.curve("privacy-aware", panel), points.curve(BOUND, panel)
         shown, bounds = ", ".join(f"{value:.2g}" for value in left), ", ".join(f"{value:.4g}" for value in bound)
-        return Finding(
+        return Result(
             holds=all(value <= most for value, most in zip(left, bound, strict=True)),
             number=f"left after 1, 2, ... rounds: {shown}; bounds {bounds}; ratio {left[0] / bound[0]:.2f} after one",
         )
@@ -73,10 +73,10 @@ def _within(panel: str) -> Check:
     return check
 
 
-def _later_rounds(points: Points) -> Finding:
+def _later_rounds(points: Points) -> Result:
     errors = points.curve("privacy-aware", WORTH)
     gain = 1 - min(errors) / errors[0]
-    return Finding(
+    return Result(
         holds=gain >= NEAR,
         number=f"error {errors[0]:.3g} of n after one round, {min(errors):.3g} at best: {gain:.1%} less",
     )

@@ -19,14 +19,14 @@ from discretion.papers.claim import (
     ratio,
     steady,
 )
-from discretion.papers.figure import Axes, Claim, Effort, Figure, Finding, Point, Points
+from discretion.papers.figure import Axes, Claim, Effort, Figure, Point, Points, Result
 from discretion.papers.setting import (
     CONSERVATIVE,
     KEY,
     MEDIUM,
     STRICT,
+    Experiment,
     Parameter,
-    Question,
     Setting,
     Sweep,
     count_of,
@@ -67,7 +67,7 @@ AUTO = (
 STRETCHED = Contender(curve="Alag.", mechanism="stretch", protects="presence")
 TUNED = Contender(curve="S, t tuned", mechanism="sample", protects="presence", by="auto")
 TUNED_TO_OLD_DATA = replace(TUNED, curve="S, t tuned to selectivity .1", expect=(0.1, 0.1))
-COUNT = Question(base=Setting(), trial=count_trial, aggregate=count_of, contenders=(*PAPER, STRETCHED, *AUTO, TUNED))
+COUNT = Experiment(base=Setting(), trial=count_trial, aggregate=count_of, contenders=(*PAPER, STRETCHED, *AUTO, TUNED))
 FIVE = [contender.curve for contender in PAPER]
 SIX = [*FIVE, STRETCHED.curve]
 PERSONALIZED = ["S", "S-avg", "PE"]
@@ -99,32 +99,32 @@ def example(effort: Effort) -> Iterator[list[Point]]:
 
 
 def _near(name: str, x: float, expected: float) -> Check:
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         value = points.y(name, x)
-        return Finding(holds=abs(value - expected) <= 1, number=f"{value:.2f}")
+        return Result(holds=abs(value - expected) <= 1, number=f"{value:.2f}")
 
     return check
 
 
-def _public_is_enough(points: Points) -> Finding:
+def _public_is_enough(points: Points) -> Result:
     """Decide whether head-counts and a guess find as good a t as looking at the data would."""
     tuned, best_seen = points.y(TUNED_TO_OLD_DATA.curve, 1.0), min(points.curve("S"))
-    return Finding(
+    return Result(
         holds=tuned <= (1 + NEAR) * best_seen,
         number=f"t from head-counts and a guess of the selectivity gives {tuned:.2f}, the best t {best_seen:.2f}",
     )
 
 
-def _lowest_pair(points: Points) -> Finding:
+def _lowest_pair(points: Points) -> Result:
     """Decide whether S and S-avg are the two best of the six at low density."""
     lowest = {x: sorted(SIX, key=lambda name: points.y(name, x))[:2] for x in DENSITY.values if x < 0.1}
     shown = "; ".join(
         f"δ = {x:g}: {', '.join(f'{name} {points.y(name, x):.1f}' for name in pair)}" for x, pair in lowest.items()
     )
-    return Finding(holds=all(set(pair) == {"S", "S-avg"} for pair in lowest.values()), number=f"the two best: {shown}")
+    return Result(holds=all(set(pair) == {"S", "S-avg"} for pair in lowest.values()), number=f"the two best: {shown}")
 
 
-def _margin(points: Points) -> Finding:
+def _margin(points: Points) -> Result:
     """Decide whether PE is ahead of the next best of the six by a fifth, at every density above .1."""
     next_best = {x: min(points.y(n, x) for n in SIX if n != "PE") for x in DENSITY.values if x > 0.1}
     found = {x: points.y("PE", x) / other for x, other in next_best.items()}
@@ -132,20 +132,20 @@ def _margin(points: Points) -> Finding:
     return everywhere(((f"{x:g}", share <= SIGNIFICANT) for x, share in found.items()), shown)
 
 
-def _exponentially(points: Points) -> Finding:
+def _exponentially(points: Points) -> Result:
     """Decide whether equal steps of ε_C give equal ratios, as in an exponential fall."""
     first, second = (points.y("M", a) / points.y("M", b) for a, b in ((0.1, 0.2), (0.2, 0.3)))
     product = [points.y("M", x) * x for x in STRICT.values]
-    return Finding(
+    return Result(
         holds=abs(first / second - 1) <= NEAR,
         number=f"from .1 to .2 by a factor {first:.2f}, from .2 to .3 by {second:.2f}; "
         f"error × ε_C stays {min(product):.3f} to {max(product):.3f}: inversely proportional",
     )
 
 
-def _subtle(points: Points) -> Finding:
+def _subtle(points: Points) -> Result:
     gains = {name: points.y(name, 0.01) / points.y(name, 0.5) for name in ("M", *PERSONALIZED)}
-    return Finding(
+    return Result(
         holds=all(gains[name] <= GREAT * gains["M"] for name in PERSONALIZED),
         number="error at ε_C = .01 over that at .5: " + ", ".join(f"{name} {gain:.3g}" for name, gain in gains.items()),
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from discretion.papers.claim import NEAR, SIGNIFICANT, Check, best, compare, everywhere, monotone, ratio
-from discretion.papers.figure import Axes, Claim, Effort, Figure, Finding, Point, Points
+from discretion.papers.figure import Axes, Claim, Effort, Figure, Point, Points, Result
 from discretion.papers.pdp import (
     AUTO,
     COUNT,
@@ -22,18 +22,18 @@ from discretion.papers.setting import (
     KEY,
     MEDIUM,
     STRICT,
+    Experiment,
     Parameter,
-    Question,
     Setting,
     Sweep,
     median_of,
     median_trial,
 )
 
-MEDIAN = Question(base=Setting(people=1_001), trial=median_trial, aggregate=median_of, contenders=(*PAPER, *AUTO))
+MEDIAN = Experiment(base=Setting(people=1_001), trial=median_trial, aggregate=median_of, contenders=(*PAPER, *AUTO))
 
 
-def _more_for_counts(points: Points) -> Finding:
+def _more_for_counts(points: Points) -> Result:
     """Decide whether sampling gains more from the largest ε_M for counts than for medians."""
     low, high = MEDIUM.values[0], MEDIUM.values[-1]
     gains = {
@@ -41,7 +41,7 @@ def _more_for_counts(points: Points) -> Finding:
         for name in ("S", "S-avg")
     }
     shown = ", ".join(f"{name}: count {count:.2f}, median {median:.2f}" for name, (count, median) in gains.items())
-    return Finding(
+    return Result(
         holds=all(count > median for count, median in gains.values()),
         number=f"error at ε_M = .05 over that at .5, {shown}",
     )
@@ -50,7 +50,7 @@ def _more_for_counts(points: Points) -> Finding:
 def _below_baselines(name: str) -> Check:
     """Decide whether the curve has at most four fifths of the better baseline's error everywhere."""
 
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         found = {x: points.y(name, x) / min(points.y("M", x), points.y("T", x)) for x in points.xs("")}
         shown = f"{name} over the better of M and T: {min(found.values()):.3g} to {max(found.values()):.3g}"
         return everywhere(((f"{x:g}", share <= SIGNIFICANT) for x, share in found.items()), shown)
@@ -58,11 +58,11 @@ def _below_baselines(name: str) -> Check:
     return check
 
 
-def _no_longer_best(points: Points) -> Finding:
+def _no_longer_best(points: Points) -> Result:
     places = [x for x in STRICT.values if x >= 0.3]
     others = {x: min(points.y(name, x) for name in FIVE if name != "S-avg") for x in places}
     shown = ", ".join(f"at {x:g} {points.y('S-avg', x):.3g}, the best other {others[x]:.3g}" for x in places)
-    return Finding(holds=all(points.y("S-avg", x) >= others[x] for x in places), number=f"S-avg {shown}")
+    return Result(holds=all(points.y("S-avg", x) >= others[x] for x in places), number=f"S-avg {shown}")
 
 
 def _beside_counts(medians: Sweep) -> Callable[[Effort], Iterator[list[Point]]]:

@@ -9,7 +9,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from discretion.papers.figure import Outcome, Point
+from discretion.papers.figure import Computed, Point
 
 # Okabe and Ito's palette, readable with any colour vision; the marker says the same again.
 PAPER = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8c6d31", "#7f7f7f"]
@@ -36,7 +36,7 @@ STYLE: Any = {
 }
 
 
-def draw(outcome: Outcome, folder: Path) -> None:
+def draw(outcome: Computed, folder: Path) -> None:
     """Write `<id>.svg` and `<id>.png`."""
     with mpl.rc_context(STYLE):
         canvas = _canvas(outcome)
@@ -45,7 +45,7 @@ def draw(outcome: Outcome, folder: Path) -> None:
         canvas.savefig(stem.with_suffix(".png"), metadata={"Software": None})
 
 
-def _canvas(outcome: Outcome) -> Canvas:
+def _canvas(outcome: Computed) -> Canvas:
     axes, panels = outcome.figure.axes, outcome.points.panels
     detail = axes.detail > 1
     columns = 2 if detail else min(axes.columns, len(panels))
@@ -79,7 +79,7 @@ def _canvas(outcome: Outcome) -> Canvas:
     return canvas
 
 
-def _magnify(place: Any, outcome: Outcome, looks: dict[str, dict[str, Any]]) -> None:
+def _magnify(place: Any, outcome: Computed, looks: dict[str, dict[str, Any]]) -> None:
     """Draw the crowded curves again, as far as they lie near the smallest y."""
     points = [p for p in outcome.points.rows if isfinite(p.y)]
     low = min(p.y for p in points)
@@ -103,7 +103,7 @@ def _legend_columns(names: list[str], width: float) -> int:
     return max(1, min(len(names), int(width / (0.075 * usual + 0.55))))  # inches of a letter, and of a handle
 
 
-def _looks(outcome: Outcome) -> dict[str, dict[str, Any]]:
+def _looks(outcome: Computed) -> dict[str, dict[str, Any]]:
     """How each curve is drawn: the paper's with markers, ours heavy and without, references grey."""
     looks: dict[str, dict[str, Any]] = {}
     for number, name in enumerate(outcome.points.names("paper")):
@@ -143,7 +143,7 @@ def _bars(place: Any, points: list[Point], looks: dict[str, dict[str, Any]]) -> 
     place.margins(y=0.12)  # room for the numbers above the bars
 
 
-def _label(place: Any, outcome: Outcome, panel: str) -> None:
+def _label(place: Any, outcome: Computed, panel: str) -> None:
     axes, panels = outcome.figure.axes, outcome.points.panels
     number = panels.index(panel)
     x_labels, y_labels = axes.x.split("|"), axes.y.split("|")

@@ -9,7 +9,7 @@ import numpy as np
 from discretion import learn
 from discretion.papers.claim import NEAR, SIGNIFICANT, Check, compare, everywhere, monotone, ratio
 from discretion.papers.data import ATTRIBUTES, IN_JYC15, Census, citizens
-from discretion.papers.figure import Axes, By, Claim, Effort, Figure, Finding, Point, Points
+from discretion.papers.figure import Axes, By, Claim, Effort, Figure, Point, Points, Result
 from discretion.papers.setting import CONSERVATIVE, KEY, MEDIUM, STRICT, Parameter, Setting
 
 PEOPLE = 100_000
@@ -122,7 +122,7 @@ def _legend(curve: str) -> dict[str, Any]:
 def _less(first: str, second: str, most: float, below: float = float("inf")) -> Check:
     """Decide whether the first's error is at most so many times the second's, at every x below the one given."""
 
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         ratios = {x: points.y(first, x) / points.y(second, x) for x in points.xs() if x < below}
         shown = f"{first} over {second}: {min(ratios.values()):.3f} to {max(ratios.values()):.3f}"
         return everywhere(((f"{x:g}", found <= most) for x, found in ratios.items()), shown)
@@ -131,9 +131,9 @@ def _less(first: str, second: str, most: float, below: float = float("inf")) -> 
 
 
 def _above(curve: str, least: float, where: Callable[[float], bool]) -> Check:
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         found = {x: points.y(curve, x) for x in points.xs() if where(x)}
-        return Finding(
+        return Result(
             holds=all(y > least for y in found.values()),
             number=", ".join(f"{y:.3f} at {x:g}" for x, y in found.items()),
         )
@@ -142,15 +142,15 @@ def _above(curve: str, least: float, where: Callable[[float], bool]) -> Check:
 
 
 def _lower_by(share: float, x: float) -> Check:
-    def check(points: Points) -> Finding:
+    def check(points: Points) -> Result:
         found = 1 - points.y("S", x) / points.y("T", x)
         text = f"S {points.y('S', x):.3f}, T {points.y('T', x):.3f}: {found:.0%} lower"
-        return Finding(holds=abs(found / share - 1) <= NEAR, number=text)
+        return Result(holds=abs(found / share - 1) <= NEAR, number=text)
 
     return check
 
 
-def _spike(points: Points) -> Finding:
+def _spike(points: Points) -> Result:
     before, after = (points.y("T", b) - points.y("T", a) for a, b in ((0.4, 0.5), (0.5, 0.6)))
     return compare(before, after, "T grows by {:.3f} from .4 to .5 and by {:.3f} from .5 to .6")
 

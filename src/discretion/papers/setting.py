@@ -87,7 +87,7 @@ def median_of(contender: Contender) -> Aggregate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class Experiment:
     """What is asked, of which people, and who competes to answer it."""
 
     base: Setting
@@ -137,7 +137,7 @@ class Sweep:
     """One parameter varied, the others fixed; the RMSE of every contender at every value."""
 
     id: str
-    question: Question
+    question: Experiment
     parameter: Parameter
     panel: str = ""
 

@@ -12,7 +12,7 @@ from discretion.learn.run import plan
 from discretion.noise import ALWAYS, Floats
 from discretion.papers.claim import NEAR, SIGNIFICANT
 from discretion.papers.data import COUNTRIES, IN_LXJJ17, Census, citizens
-from discretion.papers.figure import Axes, By, Claim, Effort, Figure, Finding, Point, Points
+from discretion.papers.figure import Axes, By, Claim, Effort, Figure, Point, Points, Result
 from discretion.papers.partitioning import BUDGETS, NORMAL, UNIFORM, WIDE
 from discretion.preference import MICRO, Specification
 
@@ -114,7 +114,7 @@ def _legend(curve: str) -> dict[str, Any]:
     return {"curve": curve, "by": by, "relation": "value"}
 
 
-def _superior(points: Points) -> Finding:
+def _superior(points: Points) -> Result:
     worse = 0
     for panel in OF_THE_PAPER:
         mine = min(points.y(curve, 1.0, panel) for curve in CUTS)
@@ -125,25 +125,25 @@ def _superior(points: Points) -> Finding:
         for panel in OF_THE_PAPER
     )
     places = len(SHARES) * len(OF_THE_PAPER)
-    return Finding(holds=worse == 0, number=f"{shown}; Sample is ahead of one at {worse} of {places} thresholds")
+    return Result(holds=worse == 0, number=f"{shown}; Sample is ahead of one at {worse} of {places} thresholds")
 
 
-def _no_pattern(points: Points) -> Finding:
+def _no_pattern(points: Points) -> Result:
     """A pattern: thresholds far below the mean are worse than the mean by more than three standard errors."""
     gaps = []
     for panel in OF_THE_PAPER:
         low, mean = points.at(SAMPLE, 0.25, panel), points.at(SAMPLE, 1.0, panel)
         gaps.append((mean.y - low.y, 3 * float(np.hypot(low.spread, mean.spread))))
     shown = ", ".join(f"{gap:.3f} ± {spread / 3:.3f}" for gap, spread in gaps)
-    return Finding(
+    return Result(
         holds=all(abs(gap) <= spread for gap, spread in gaps), number=f"AUC at the mean less that at a quarter: {shown}"
     )
 
 
-def _best_at_mean(points: Points) -> Finding:
+def _best_at_mean(points: Points) -> Result:
     curve = [points.at(SAMPLE, x, NORMAL) for x in SHARES]
     best, mean = max(curve, key=lambda p: p.y), points.at(SAMPLE, 1.0, NORMAL)
-    return Finding(
+    return Result(
         holds=mean.y >= best.y - NEAR * (best.y - 0.5),
         number=f"{mean.y:.3f} ± {mean.spread:.3f} at the mean, best {best.y:.3f} at {best.x:g} times it",
     )
@@ -198,7 +198,7 @@ NOTE = (
 )
 
 
-def _trend(points: Points) -> Finding:
+def _trend(points: Points) -> Result:
     """What the counts show: best at the mean, sharply worse below it, partitioning almost as good as the best."""
     excess = {
         panel: {x: points.y(SAMPLE, x, panel) - points.y(PLAIN, x, panel) for x in SHARES} for panel in OF_THE_PAPER
@@ -217,7 +217,7 @@ def _trend(points: Points) -> Finding:
         f"{UTILITY} {points.y(UTILITY, 1.0, panel):.3f}"
         for panel in OF_THE_PAPER
     )
-    return Finding(
+    return Result(
         holds=at_mean and below and close,
         number=f"best at the mean: {word[at_mean]}; sharply worse below it: {word[below]}; partitioning almost as "
         f"good: {word[close]}; {shown}",

@@ -15,7 +15,7 @@ from phe import paillier  # type: ignore[import-untyped]
 from discretion.errors import PeerRefused
 
 SHIFT = 1_024  # added to every exponent, so that all have eleven bits whatever the weight
-LARGEST = 2**62  # of a decrypted sum
+LARGEST_SUM = 2**62  # of a decrypted sum
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class Keys:
             raise PeerRefused("The other side sent a number that is not encrypted under the key of this peer.")
         plain = int(self.private.raw_decrypt(value))
         signed = plain - self.modulus if plain > self.modulus // 2 else plain
-        if abs(signed) > LARGEST:
+        if abs(signed) > LARGEST_SUM:
             raise PeerRefused("The other side sent an encrypted number that no comparison can give.")
         return signed
 

@@ -18,12 +18,12 @@ from discretion.query.aggregation import AGGREGATES, DEVIATIONS, Asked, asked, r
 from discretion.query.expression import refuse, scalar
 from discretion.query.function import FUNCTIONS
 from discretion.query.key import Key, bare, keys
-from discretion.query.relation import ALLOWED, Joined, Relation, Tables, clauses, relation
+from discretion.query.relation import ALLOWED, Joined, RowSet, Tables, clauses, relation
 from discretion.query.released import evaluate, typed
 from discretion.query.scalar import only, refuse_deep, unbracketed
 from discretion.statistics import Aggregate
 
-__all__ = ["Asked", "Column", "Joined", "Key", "Order", "Query", "parse"]
+__all__ = ["Asked", "Joined", "Key", "Order", "OutputColumn", "Query", "parse"]
 
 LONGEST = 20_000  # characters of a query
 DEEPEST = 60  # levels of nesting
@@ -35,7 +35,7 @@ _STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Column:
+class OutputColumn:
     """One column of the answer: arithmetic on released aggregates (placeholders 0, 1, ...) and keys (k0, k1, ...)."""
 
     name: str
@@ -68,7 +68,7 @@ class Query:
     text: str  # canonical: the same question has the same text
     table: Table
     asked: tuple[Asked, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[OutputColumn, ...]
     keys: tuple[Key, ...] = ()
     where: tuple[exp.Expr, ...] = ()  # total conditions, all of which must hold
     lookups: tuple[Joined, ...] = ()
@@ -208,12 +208,12 @@ def _query(select: exp.Select, tables: Mapping[str, Table]) -> Query:
 class _Answer:
     """Reads SELECT, HAVING and ORDER BY into arithmetic on aggregates and keys, and collects the aggregates."""
 
-    def __init__(self, found: Relation, keys: tuple[Key, ...], groups: int) -> None:
+    def __init__(self, found: RowSet, keys: tuple[Key, ...], groups: int) -> None:
         self.found, self.keys, self.groups = found, keys, groups
         self.asked: dict[str, Asked] = {}
-        self.named: list[Column] = []  # what ORDER BY and HAVING may refer to by name or number
+        self.named: list[OutputColumn] = []  # what ORDER BY and HAVING may refer to by name or number
 
-    def columns(self, select: exp.Select) -> list[Column]:
+    def columns(self, select: exp.Select) -> list[OutputColumn]:
         for item in select.expressions:
             node = item.this if isinstance(item, exp.Alias) else item
             expression = self.released(node)
@@ -221,7 +221,7 @@ class _Answer:
             name = item.alias_or_name if plain else node.sql("duckdb", comments=False).lower()
             if any(column.name.lower() == name.lower() for column in self.named):
                 raise QueryRefused(f"Two columns are named {name!r}. Give one of them another name with AS.")
-            self.named.append(Column(name=name, expression=expression))
+            self.named.append(OutputColumn(name=name, expression=expression))
         return self.named
 
     def term(self, term: exp.Expr) -> Order:
@@ -316,7 +316,7 @@ def _check_released(query: Query) -> None:
         raise QueryRefused("HAVING needs a condition on released values, such as COUNT(*) > 100.")
 
 
-def _pieces(found: Relation, grouped: Sequence[Key], asked: Sequence[Asked]) -> tuple[exp.Expr, ...]:
+def _pieces(found: RowSet, grouped: Sequence[Key], asked: Sequence[Asked]) -> tuple[exp.Expr, ...]:
     """Return every operation on rows by itself: in a CASE or after an AND, a condition could hide it."""
     scalars = [*found.filters, *(key.scalar for key in grouped), *(joined.on for joined in found.lookups)]
     seen: set[int] = set()
@@ -324,7 +324,7 @@ def _pieces(found: Relation, grouped: Sequence[Key], asked: Sequence[Asked]) -> 
     return tuple(part.total for part in parts)
 
 
-def _check_size(query: Query, found: Relation) -> None:
+def _check_size(query: Query, found: RowSet) -> None:
     """Refuse what would take too much memory by row, or too many nested calls to write out."""
     scalars = [*found.filters, *(key.scalar for key in query.keys), *(joined.on for joined in found.lookups)]
     made = sum(one.made for one in scalars) + sum(one.made for one in query.asked)
@@ -352,7 +352,7 @@ def _conditions(node: exp.Expr) -> list[exp.Expr]:
     return [node.copy()]
 
 
-def _text(query: Query, found: Relation) -> str:
+def _text(query: Query, found: RowSet) -> str:
     """The question in one spelling, over the table's own columns."""
 
     def written(expression: exp.Expr) -> exp.Expr:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from discretion.declaration.table import Table
 from discretion.errors import QueryRefused
 from discretion.query.expression import predicate, refuse, scalar
-from discretion.query.relation import Relation
+from discretion.query.relation import RowSet
 from discretion.query.scalar import Scalar, only, shown, unbracketed
 from discretion.statistics import Aggregate, Kind
 
@@ -51,7 +51,7 @@ class Asked:
     scalars: tuple[Scalar, ...] = ()  # what `value` is made of
 
 
-def asked(node: exp.Expr, relation: Relation, groups: int) -> Asked:
+def asked(node: exp.Expr, relation: RowSet, groups: int) -> Asked:
     """The aggregate `node` asks for; a standard deviation asks for the variance."""
     bare, condition = (node.this, node.expression) if isinstance(node, exp.Filter) else (node, None)
     bare, rank = _rank(bare)
@@ -107,7 +107,7 @@ def _both(one: Scalar | None, other: Scalar) -> Scalar:
     )
 
 
-def _count(node: exp.Count, filtered: Scalar | None, relation: Relation, groups: int) -> Asked:
+def _count(node: exp.Count, filtered: Scalar | None, relation: RowSet, groups: int) -> Asked:
     """COUNT(*), COUNT(column), COUNT(DISTINCT person)."""
     only(node, "this")
     table = relation.table
@@ -141,7 +141,7 @@ def _count(node: exp.Count, filtered: Scalar | None, relation: Relation, groups:
     return _asked(named, filtered, shape, replace(value, total=present, wild=False), None)
 
 
-def _measured(node: exp.Expr, relation: Relation) -> Scalar:
+def _measured(node: exp.Expr, relation: RowSet) -> Scalar:
     """The number an aggregate is over."""
     if type(node) not in _KINDS:
         refuse_aggregate(node)
@@ -185,7 +185,7 @@ def _not_the_person(node: exp.Expr, value: Scalar, table: Table) -> None:
         )
 
 
-def _complete(relation: Relation, one_row: bool = True) -> bool:
+def _complete(relation: RowSet, one_row: bool = True) -> bool:
     """Whether everybody in the register takes part, so that the number of people is public.
 
     Even a single group leaves out those whose key is another: GROUP BY CASE WHEN smoker THEN 'yes' END is a filter.

@@ -22,7 +22,7 @@ Slope = Literal["", "opposite", "sum", "difference", "product", "quotient", "roo
 
 
 @dataclass(frozen=True, kw_only=True)
-class Function:
+class SqlFunction:
     """One row of the table."""
 
     rule: Callable[[exp.Expr, Operands], Scalar]
@@ -59,27 +59,29 @@ def _is(tested: Any, expected: bool | None) -> bool:
 _TWO = ("this", "expression")
 
 
-def _compared(function: Callable[..., Any] | None, *operands: str, strict: bool = True) -> Function:
-    return Function(rule=operation.comparison, operands=operands or _TWO, value=function, strict=strict)
+def _compared(function: Callable[..., Any] | None, *operands: str, strict: bool = True) -> SqlFunction:
+    return SqlFunction(rule=operation.comparison, operands=operands or _TWO, value=function, strict=strict)
 
 
-def _computed(function: Callable[..., Any], slope: Slope = "") -> Function:
-    return Function(rule=operation.arithmetic, operands=_TWO, value=function, slope=slope)
+def _computed(function: Callable[..., Any], slope: Slope = "") -> SqlFunction:
+    return SqlFunction(rule=operation.arithmetic, operands=_TWO, value=function, slope=slope)
 
 
-def _rounded(function: Callable[..., Any], *, slope: Slope = "") -> Function:
-    return Function(rule=operation.real, fixed=("decimals",), value=function, slope=slope)
+def _rounded(function: Callable[..., Any], *, slope: Slope = "") -> SqlFunction:
+    return SqlFunction(rule=operation.real, fixed=("decimals",), value=function, slope=slope)
 
 
-def _text(function: Callable[..., Any], *operands: str, fixed: tuple[str, ...] = (), strict: bool = True) -> Function:
-    return Function(rule=operation.texts, operands=operands or ("this",), fixed=fixed, value=function, strict=strict)
+def _text(
+    function: Callable[..., Any], *operands: str, fixed: tuple[str, ...] = (), strict: bool = True
+) -> SqlFunction:
+    return SqlFunction(rule=operation.texts, operands=operands or ("this",), fixed=fixed, value=function, strict=strict)
 
 
-def _chosen(function: Callable[..., Any], *operands: str, slope: Slope = "") -> Function:
-    return Function(rule=operation.choice, operands=operands, value=function, strict=False, slope=slope)
+def _chosen(function: Callable[..., Any], *operands: str, slope: Slope = "") -> SqlFunction:
+    return SqlFunction(rule=operation.choice, operands=operands, value=function, strict=False, slope=slope)
 
 
-FUNCTIONS: Mapping[type[exp.Expr], Function] = MappingProxyType(
+FUNCTIONS: Mapping[type[exp.Expr], SqlFunction] = MappingProxyType(
     {
         exp.EQ: _compared(operator.eq),
         exp.NEQ: _compared(operator.ne),
@@ -91,12 +93,12 @@ FUNCTIONS: Mapping[type[exp.Expr], Function] = MappingProxyType(
         exp.NullSafeNEQ: _compared(operator.ne, strict=False),
         exp.Between: _compared(lambda one, low, high: low <= one <= high, "this", "low", "high"),
         exp.In: _compared(value.among, "this", "expressions", strict=False),
-        exp.Is: Function(rule=operation.is_null, fixed=("expression",), value=_is, strict=False),
-        exp.Like: Function(rule=operation.like, operands=_TWO, fixed=("negate",)),
-        exp.ILike: Function(rule=operation.like, operands=_TWO, fixed=("negate",)),
-        exp.And: Function(rule=operation.logic, operands=_TWO, value=value.conjunction, strict=False),
-        exp.Or: Function(rule=operation.logic, operands=_TWO, value=value.disjunction, strict=False),
-        exp.Not: Function(rule=operation.logic, value=operator.not_),
+        exp.Is: SqlFunction(rule=operation.is_null, fixed=("expression",), value=_is, strict=False),
+        exp.Like: SqlFunction(rule=operation.like, operands=_TWO, fixed=("negate",)),
+        exp.ILike: SqlFunction(rule=operation.like, operands=_TWO, fixed=("negate",)),
+        exp.And: SqlFunction(rule=operation.logic, operands=_TWO, value=value.conjunction, strict=False),
+        exp.Or: SqlFunction(rule=operation.logic, operands=_TWO, value=value.disjunction, strict=False),
+        exp.Not: SqlFunction(rule=operation.logic, value=operator.not_),
         exp.Add: _computed(value.add, "sum"),
         exp.Sub: _computed(value.subtract, "difference"),
         exp.Mul: _computed(operator.mul, "product"),
@@ -104,20 +106,20 @@ FUNCTIONS: Mapping[type[exp.Expr], Function] = MappingProxyType(
         exp.IntDiv: _computed(value.whole_quotient),
         exp.Mod: _computed(value.remainder),
         exp.Pow: _computed(math.pow),
-        exp.Neg: Function(rule=operation.real, value=operator.neg, slope="opposite"),
-        exp.Abs: Function(rule=operation.real, value=abs),
-        exp.Sign: Function(rule=operation.real, value=value.sign),
-        exp.Sqrt: Function(rule=operation.real, value=math.sqrt, slope="root"),
-        exp.Ln: Function(rule=operation.real, value=math.log),
-        exp.Exp: Function(rule=operation.real, value=math.exp),
-        exp.Floor: Function(rule=operation.real, value=value.like_its_argument(math.floor)),
-        exp.Ceil: Function(rule=operation.real, value=value.like_its_argument(math.ceil)),
+        exp.Neg: SqlFunction(rule=operation.real, value=operator.neg, slope="opposite"),
+        exp.Abs: SqlFunction(rule=operation.real, value=abs),
+        exp.Sign: SqlFunction(rule=operation.real, value=value.sign),
+        exp.Sqrt: SqlFunction(rule=operation.real, value=math.sqrt, slope="root"),
+        exp.Ln: SqlFunction(rule=operation.real, value=math.log),
+        exp.Exp: SqlFunction(rule=operation.real, value=math.exp),
+        exp.Floor: SqlFunction(rule=operation.real, value=value.like_its_argument(math.floor)),
+        exp.Ceil: SqlFunction(rule=operation.real, value=value.like_its_argument(math.ceil)),
         exp.Trunc: _rounded(value.cut_off),
         exp.Round: _rounded(value.round_half_up, slope="rounding"),
         exp.Lower: _text(str.lower),
         exp.Upper: _text(str.upper),
         exp.Length: _text(len),
-        exp.Trim: Function(rule=operation.texts, fixed=("position",), value=lambda text, *_: text.strip(" ")),
+        exp.Trim: SqlFunction(rule=operation.texts, fixed=("position",), value=lambda text, *_: text.strip(" ")),
         exp.StartsWith: _text(str.startswith, *_TWO),
         exp.EndsWith: _text(str.endswith, *_TWO),
         exp.Contains: _text(str.__contains__, *_TWO),
@@ -126,12 +128,12 @@ FUNCTIONS: Mapping[type[exp.Expr], Function] = MappingProxyType(
         exp.Substring: _text(value.middle, fixed=("start", "length")),
         exp.Left: _text(lambda text, length: text[:length], fixed=("expression",)),
         exp.Right: _text(value.right, fixed=("expression",)),
-        exp.Extract: Function(rule=moment.date_part, operands=("expression",), fixed=("this",)),
-        exp.TimestampTrunc: Function(rule=moment.date_arithmetic, fixed=("unit",)),
-        exp.DateTrunc: Function(rule=moment.date_arithmetic, fixed=("unit",)),
-        exp.DateDiff: Function(rule=moment.date_arithmetic, operands=_TWO, fixed=("unit",)),
-        exp.Cast: Function(rule=operation.cast, fixed=("to",)),
-        exp.TryCast: Function(rule=operation.cast, fixed=("to",)),
+        exp.Extract: SqlFunction(rule=moment.date_part, operands=("expression",), fixed=("this",)),
+        exp.TimestampTrunc: SqlFunction(rule=moment.date_arithmetic, fixed=("unit",)),
+        exp.DateTrunc: SqlFunction(rule=moment.date_arithmetic, fixed=("unit",)),
+        exp.DateDiff: SqlFunction(rule=moment.date_arithmetic, operands=_TWO, fixed=("unit",)),
+        exp.Cast: SqlFunction(rule=operation.cast, fixed=("to",)),
+        exp.TryCast: SqlFunction(rule=operation.cast, fixed=("to",)),
         exp.Coalesce: _chosen(value.first_known, "this", "expressions"),
         exp.Nullif: _chosen(value.unless_equal, *_TWO),
         exp.Least: _chosen(value.extreme(min), "this", "expressions", slope="clamp"),

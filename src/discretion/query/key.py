@@ -12,7 +12,7 @@ from discretion.errors import QueryRefused
 from discretion.query.aggregation import AGGREGATES
 from discretion.query.expression import scalar
 from discretion.query.kind import BIGINT, DOUBLE, moment
-from discretion.query.relation import Relation
+from discretion.query.relation import RowSet
 from discretion.query.released import evaluate
 from discretion.query.scalar import Scalar, listed, only, shown, unbracketed
 
@@ -29,7 +29,7 @@ class Key:
     scalar: Scalar
 
 
-def keys(select: exp.Select, found: Relation) -> tuple[Key, ...]:
+def keys(select: exp.Select, found: RowSet) -> tuple[Key, ...]:
     """The keys of a SELECT, each once."""
     distinct = {bare(key.plain): key for key in _listed(select, found)}
     return tuple(replace(key, name=f"k{i}") for i, key in enumerate(distinct.values()))
@@ -40,7 +40,7 @@ def bare(node: exp.Expr) -> str:
     return unbracketed(node).sql("duckdb", comments=False, normalize=True)
 
 
-def _listed(select: exp.Select, found: Relation) -> list[Key]:
+def _listed(select: exp.Select, found: RowSet) -> list[Key]:
     group = select.args.get("group")
     if group is None:
         return []
@@ -54,7 +54,7 @@ def _listed(select: exp.Select, found: Relation) -> list[Key]:
     return [_key(_meant(node, items, aliases, found), found) for node in group.expressions]
 
 
-def _meant(node: exp.Expr, items: Sequence[exp.Expr], aliases: Mapping[str, exp.Expr], found: Relation) -> exp.Expr:
+def _meant(node: exp.Expr, items: Sequence[exp.Expr], aliases: Mapping[str, exp.Expr], found: RowSet) -> exp.Expr:
     """What a GROUP BY term stands for: a column, the alias or the number of a selected expression, or itself."""
     if isinstance(node, exp.Literal) and not node.is_string:
         number = int(node.this) if str(node.this).isdigit() else 0
@@ -66,7 +66,7 @@ def _meant(node: exp.Expr, items: Sequence[exp.Expr], aliases: Mapping[str, exp.
     return aliases[name] if name in aliases and not known else node
 
 
-def _key(node: exp.Expr, found: Relation) -> Key:
+def _key(node: exp.Expr, found: RowSet) -> Key:
     if isinstance(node, (exp.Cube, exp.Rollup, exp.GroupingSets)):
         raise QueryRefused("CUBE, ROLLUP and GROUPING SETS ask several questions. Ask them one by one.")
     key = scalar(node, found.scope)

@@ -27,7 +27,7 @@ class Joined:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Relation:
+class RowSet:
     """A protected table seen through subqueries that only filter and project."""
 
     table: Table
@@ -74,7 +74,7 @@ _CLAUSES = {
 }
 
 
-def relation(select: exp.Select, tables: Tables) -> Relation:
+def relation(select: exp.Select, tables: Tables) -> RowSet:
     """Where a SELECT reads from, filters included."""
     tables = _define(select, tables)
     source = select.args.get("from_")
@@ -114,7 +114,7 @@ def _define(select: exp.Select, tables: Tables) -> Tables:
     return tables
 
 
-def _source(node: exp.Expr, tables: Tables) -> Relation:
+def _source(node: exp.Expr, tables: Tables) -> RowSet:
     if isinstance(node, exp.Subquery):
         only(node, "this", "alias")
         return _projected(node.this, _alias(node), tables)
@@ -131,7 +131,7 @@ def _source(node: exp.Expr, tables: Tables) -> Relation:
     if name not in by_name:
         _no_table(node, tables)
     table = by_name[name]
-    return Relation(table=table, scope=Scope({alias: columns_of(table, qualified=tables.qualified)}))
+    return RowSet(table=table, scope=Scope({alias: columns_of(table, qualified=tables.qualified)}))
 
 
 def _no_table(node: exp.Expr, tables: Tables) -> NoReturn:
@@ -151,7 +151,7 @@ def _alias(node: exp.Expr) -> str:
     return str(alias.name).lower()
 
 
-def _projected(node: exp.Expr, alias: str, tables: Tables) -> Relation:
+def _projected(node: exp.Expr, alias: str, tables: Tables) -> RowSet:
     """A subquery as a relation: its columns are expressions over the protected table."""
     if not isinstance(node, exp.Select):
         raise QueryRefused(f"{shown(node)} is not allowed: a subquery may only filter or project one table.")
@@ -171,7 +171,7 @@ def _projected(node: exp.Expr, alias: str, tables: Tables) -> Relation:
     return replace(inner, scope=Scope({alias: columns}))
 
 
-def _join(found: Relation, join: exp.Join, tables: Tables) -> Relation:
+def _join(found: RowSet, join: exp.Join, tables: Tables) -> RowSet:
     only(join, "this", "on", "using", "side", "kind", "method")
     target = join.this
     lookups = {name.lower(): lookup for name, lookup in found.table.lookups.items()}

@@ -83,7 +83,7 @@ def random_recall(held: Any, hidden: Any, neighbours: int) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contender:
+class Preparation:
     """One way of finding neighbours: how profiles are prepared, and what is asked of them."""
 
     name: str
@@ -92,7 +92,7 @@ class Contender:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Achievement:
     """What one contender achieved for one group over all runs, and what an item of weight 1 paid for it."""
 
     name: str
@@ -109,7 +109,7 @@ class Outcome:
 
 def compare(
     profiles: Profiles,
-    contenders: Sequence[Contender],
+    contenders: Sequence[Preparation],
     *,
     protocol: Protocol = gossip,
     neighbours: int = 10,
@@ -117,7 +117,7 @@ def compare(
     seed: int = 0,
     untested: float = np.nan,
     progress: bool = False,
-) -> list[Outcome]:
+) -> list[Achievement]:
     """Run all contenders on the same groups and splits; one outcome per contender and group (`all` first).
 
     People without hidden items count as `untested`: NaN leaves them out (the paper), 0 is the authors' simulator.
@@ -132,9 +132,9 @@ def compare(
     return [outcome for name, samples in rows.items() for outcome in _outcomes(name, samples)]
 
 
-def non_private(measure: Any = "product") -> Contender:
+def non_private(measure: Any = "product") -> Preparation:
     """The true similarity."""
-    return Contender(
+    return Preparation(
         name=f"non-private {measure}", build=lambda p, rng: Exchange(Exact(profiles=p, measure=measure), rng=rng)
     )
 
@@ -147,7 +147,7 @@ def hdp(
     squared: bool = False,
     budget: float | None = None,
     name: str | None = None,
-) -> Contender:
+) -> Preparation:
     """Noisy scalar products at this ε a pair, or cosines with sizes declared public, squared as in the simulator."""
 
     def build(profiles: Profiles, rng: Rng) -> Exchange:
@@ -155,26 +155,28 @@ def hdp(
         return Exchange(Cosine.public(product, squared=squared) if public_sizes else product, budget=budget, rng=rng)
 
     measure = "cosine" if public_sizes else "scalar"
-    return Contender(name=name or f"HDP {measure} {coefficient} ε={epsilon:g}", build=build)
+    return Preparation(name=name or f"HDP {measure} {coefficient} ε={epsilon:g}", build=build)
 
 
-def grouped(contender: Contender, shares: Mapping[str, float], *, per: str = "item") -> Contender:
+def grouped(contender: Preparation, shares: Mapping[str, float], *, per: str = "item") -> Preparation:
     """The same with Westin groups in these shares."""
-    return Contender(name=contender.name, build=contender.build, prepare=lambda p, rng: p.westin(shares, rng, per=per))
+    return Preparation(
+        name=contender.name, build=contender.build, prepare=lambda p, rng: p.westin(shares, rng, per=per)
+    )
 
 
-def naive(epsilon: float, shares: Mapping[str, float], *, dropped: float = 1.0, **ranking: Any) -> Contender:
+def naive(epsilon: float, shares: Mapping[str, float], *, dropped: float = 1.0, **ranking: Any) -> Preparation:
     """[AGK16] Naive: this part of the fundamentalists leaves, everybody else gets weight 1/2 (signal ε/4 a pair)."""
-    return Contender(
+    return Preparation(
         name=f"Naive ε={epsilon:g}",
         build=hdp(epsilon, coefficient="product", **ranking).build,
         prepare=lambda p, rng: _without(p.westin(shares, rng), dropped, rng).weigh(WHOLE // 2),
     )
 
 
-def homogeneous(epsilon: float, shares: Mapping[str, float], *, dropped: float = 1.0, **ranking: Any) -> Contender:
+def homogeneous(epsilon: float, shares: Mapping[str, float], *, dropped: float = 1.0, **ranking: Any) -> Preparation:
     """What Naive was meant to be: the same people at a true ε/2, weight 1."""
-    return Contender(
+    return Preparation(
         name=f"homogeneous ε/2, ε={epsilon:g}",
         build=hdp(epsilon / 2, **ranking).build,
         prepare=lambda p, rng: _without(p.westin(shares, rng), dropped, rng).weigh(WHOLE),
@@ -192,7 +194,7 @@ class _Sample:
     mean_peers: float
 
 
-def _cluster(profiles: Profiles, contender: Contender, protocol: Protocol, seed: int) -> tuple[Split, Clustering]:
+def _cluster(profiles: Profiles, contender: Preparation, protocol: Protocol, seed: int) -> tuple[Split, Clustering]:
     parts = split(contender.prepare(profiles, simulation(3 * seed)), rng=simulation(3 * seed + 1))
     return parts, protocol(contender.build(parts.training, simulation(3 * seed + 2)))
 
@@ -221,14 +223,14 @@ def _sample(values: Mapping[str, Floats], clustering: Clustering, who: Any) -> _
     )
 
 
-def _outcomes(name: str, samples: list[dict[str, _Sample]]) -> list[Outcome]:
+def _outcomes(name: str, samples: list[dict[str, _Sample]]) -> list[Achievement]:
     outcomes = []
     for group in samples[0]:
         rows = [sample[group] for sample in samples if group in sample]
         values = np.array([row.recall for row in rows])
         quantile = stats.t.ppf((1 + CONFIDENCE) / 2, max(1, values.size - 1))
         outcomes.append(
-            Outcome(
+            Achievement(
                 name=name,
                 group=group,
                 recall=float(values.mean()),

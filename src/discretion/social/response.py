@@ -31,7 +31,7 @@ from discretion.social.similarity import Draw
 from discretion.social.weight import WHOLE, promise, thousandths
 
 CELLS = 1 << 22  # (pair, item) cells handled at once
-LARGEST = 1 << 29  # (person, item) cells of the noisy copies: 2 GB
+MOST_CELLS = 1 << 29  # (person, item) cells of the noisy copies: 2 GB
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,10 +59,11 @@ class Response:
     ) -> "Response":
         """Report every bit of every profile, at this ε for an item of weight 1: once it is joined, not before."""
         micro, middle = int(allowance(epsilon)), int(thousandths(pivot))
-        if micro <= 0 or middle <= 0 or profiles.people * profiles.items > LARGEST:
+        if micro <= 0 or middle <= 0 or profiles.people * profiles.items > MOST_CELLS:
             raise InvalidDeclaration(
-                f"Randomised response needs epsilon and pivot above 0 and at most {LARGEST:,} cells, got {epsilon!r}, "
-                f"{pivot!r} and {profiles.people:,} people times {profiles.items:,} items. Hash the items into fewer."
+                f"Randomised response needs epsilon and pivot above 0 and at most {MOST_CELLS:,} cells, "
+                f"got {epsilon!r}, {pivot!r} and {profiles.people:,} people times {profiles.items:,} items. "
+                "Hash the items into fewer."
             )
         return cls(profiles=profiles, joining=micro, public_weights=public_weights, pivot=middle)
 

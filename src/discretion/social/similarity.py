@@ -126,7 +126,7 @@ class ScalarProduct:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Ratio:
+class RatioSimilarity:
     """A noisy scalar product divided by sizes that are public or were released; never by exact ones.
 
     Definition  P̃ = a noisy scalar product; ã, b̃ = max(1, Σ v_i x_i + discrete Laplace of scale 1/ε₂) of both sides,
@@ -196,7 +196,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Cosine(Ratio):
+class Cosine(RatioSimilarity):
     """P̃ / √(ã b̃)."""
 
     measure: ClassVar[Measure] = "cosine"
@@ -212,19 +212,19 @@ class Cosine(Ratio):
         return cosines**2 if self.squared else cosines
 
 
-class Jaccard(Ratio):
+class Jaccard(RatioSimilarity):
     """P̃ / (ã + b̃ − P̃): shared items of all items that one of the two holds."""
 
     measure = "jaccard"
 
 
-class Dice(Ratio):
+class Dice(RatioSimilarity):
     """2 P̃ / (ã + b̃): shared items of the mean size."""
 
     measure = "dice"
 
 
-class Overlap(Ratio):
+class Overlap(RatioSimilarity):
     """P̃ / min(ã, b̃): shared items of the smaller profile."""
 
     measure = "overlap"
