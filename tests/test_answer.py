@@ -161,7 +161,7 @@ def test_a_simulated_answer_never_reaches_a_ledger(ledger):
     offer, plan = propose(Question(sql=COUNT), parse(COUNT, {"patients": ledger.table("patients")}), ledger)
     entry = ledger.charge(offer, plan.guarantee, table="patients", analyst="", memo="")
     with pytest.raises(InvalidDeclaration, match="simulated"):
-        ledger.deliver(entry, release.to_json())
+        ledger.deliver(entry, release.stored())
 
 
 def test_the_stored_answer_is_the_whole_release(ledger):
@@ -284,7 +284,7 @@ def test_a_refusal_costs_nothing(ledger):
 
 def test_what_is_stored_is_json_that_says_what_it_is(ledger):
     release = ask(COUNT, ledger)
-    stored = json.loads(release.to_json())
+    stored = json.loads(release.stored())
     assert release.entry == stored["entry"]
     assert "value" == stored["guarantee"]["protects"]
 

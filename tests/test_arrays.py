@@ -217,7 +217,7 @@ def test_options_follow_the_name():
     release = dn.count(AGES > 45, epsilon=EPSILON, mechanism="sample", threshold="mean")
     mean = round(EPSILON.mean() * 1e6)
     assert {100_000, 500_000, mean} == {loss.micro_epsilon for loss in release.guarantee.losses.values()}
-    assert release.explain().startswith("count, protects value: sample")
+    assert release.explain().startswith("count: sample\n")
 
 
 @pytest.mark.parametrize(

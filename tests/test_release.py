@@ -126,12 +126,12 @@ def test_what_is_shown_is_never_narrower_than_what_is_meant(seed):
 
 def test_an_interval_that_was_bought_is_shown_as_it_is():
     bought = release(errors={"count": (Error(bias=5, noise=0, limits=(40, 47), bought=True),)})
-    assert repr(bought).startswith("count = 42 (40 to 47)\n")
+    assert "\n42 (40 to 47)\n" in repr(bought)
     assert "42 (40 to 47)" in bought._repr_html_()
-    assert bought == Release.from_json(bought.to_json())
+    assert bought == Release.from_stored(bought.stored())
     narrow = Error(bias=0.25, noise=0, limits=(250_000.25, 250_000.75), bought=True)
     shown = repr(release(columns={"count": (250_000.5,)}, errors={"count": (narrow,)}))
-    assert shown.startswith("count = 250,000.5 (250,000.25 to 250,000.75)\n")
+    assert "\n250,000.5 (250,000.25 to 250,000.75)\n" in shown
 
 
 @pytest.mark.parametrize("value", [0.0, 60.0, 120.0])
@@ -152,5 +152,5 @@ def test_remarks_are_shown_wherever_the_answer_is():
 
 
 def test_long_tables_are_cut_in_the_terminal():
-    errors = (Error(bias=0, noise=1),) * 30
-    assert "10 more rows" in repr(release(columns={"count": tuple(range(30))}, errors={"count": errors}))
+    errors = (Error(bias=0, noise=1),) * 50
+    assert "10 more rows" in repr(release(columns={"count": tuple(range(50))}, errors={"count": errors}))

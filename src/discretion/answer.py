@@ -51,12 +51,12 @@ def answer(question: Question, *, engine: Engine, ledger: Ledger, clock: Clock =
     query = parse(question.sql, {table.name: table for table in ledger.tables()})
     identity = _identify(question, query, engine, ledger)
     if (stored := ledger.answered(identity)) is not None:
-        return Release.from_json(stored)  # the same question on the same data: nothing new is told
+        return Release.from_stored(stored)  # the same question on the same data: nothing new is told
     shape = shape_of(query)
     clock.wait()
     paid = _charge(question, query, identity, shape, engine, ledger)  # durable before any row is read
     if isinstance(paid, str):
-        return Release.from_json(paid)  # somebody else has just paid for the same question
+        return Release.from_stored(paid)  # somebody else has just paid for the same question
     try:
         return _answer(question, query, identity, shape, paid, engine=engine, ledger=ledger, clock=clock)
     except BaseException:
@@ -92,7 +92,7 @@ def _answer(
         if changed():
             raise SourceChanged(CHANGED)
         release = conclude(query, plan, statistics, entry=entry)
-        answered = release.to_json()
+        answered = release.stored()
         clock.wait()
         ledger.deliver(entry, answered)
         return release

@@ -26,6 +26,7 @@ from discretion.errors import InvalidDeclaration, SourceChanged
 from discretion.ledger import Ledger, Receipt, Stop
 from discretion.ledger.audit import LedgerAudit, audit_ledger
 from discretion.ledger.clock import Clock
+from discretion.ledger.listing import Balance, History
 from discretion.mechanisms.belief import Assume
 from discretion.plan import Plan
 from discretion.release import Release
@@ -321,18 +322,18 @@ class Connection:
 
     # Everybody ------------------------------------------------------------------------------------------------------
 
-    def balance(self, register: str = "") -> Listing:
+    def balance(self, register: str = "") -> Balance:
         """What each level has spent and has left, in one register or in all."""
         names = [register] if register else [one.name for one in self._ledger.registers()]
-        return Listing.joined("register", {name: self._ledger.balance(name) for name in names})
+        return Balance.joined("register", {name: self._ledger.balance(name) for name in names})
 
     def receipt(self, person: Any, *, register: str = "") -> Receipt:
         """What one person was promised, what was spent of it, and on what; it does not depend on the data."""
         return self._ledger.receipt(self._one_register(register), person)
 
-    def history(self) -> Listing:
+    def history(self) -> History:
         """Every entry of the ledger, in order."""
-        return Listing(self._ledger.history())
+        return History(self._ledger.history())
 
     def tables(self) -> tuple[Table, ...]:
         """Every protected table as it was declared: all of it is public."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from math import ceil, floor, hypot, inf, isfinite, log, log10, sqrt
 from statistics import NormalDist
 from typing import Any, Literal
@@ -12,7 +12,7 @@ import pyarrow as pa
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee
 from discretion.relation import Relation, draw
-from discretion.render.sheet import Sheet, to_html
+from discretion.render.sheet import Sheet, Shown
 
 WIDE = 0.1  # an error beyond this part of the answer calls for a comparison of assumptions
 
@@ -90,8 +90,8 @@ class Error:
         return self.limits is not None and self.asked is None and not self.limits[0] <= value <= self.limits[1]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Release:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Release(Shown):
     """An answer, as a small table: keys, answered columns, and an error for every answer."""
 
     columns: Mapping[str, tuple[Any, ...]]
@@ -100,8 +100,8 @@ class Release:
     guarantee: Guarantee
     simulated: bool = False  # made with a seeded generator: protects nobody
     entry: str = ""  # the ledger's entry that paid for it
-    explanation: str = field(default="", repr=False)
-    comparison: tuple[str, ...] = field(default=(), repr=False)  # predicted errors under each assumption
+    explanation: str = ""
+    comparison: tuple[str, ...] = ()  # predicted errors under each assumption
 
     def __post_init__(self) -> None:
         lengths = {len(values) for values in (*self.columns.values(), *self.errors.values())}
@@ -142,16 +142,16 @@ class Release:
         """The answer as a pandas data frame (needs pandas)."""
         return self.to_arrow().to_pandas()
 
-    def to_json(self) -> str:
-        """Everything, as text: what the ledger keeps and programs read."""
+    def stored(self) -> str:
+        """Return everything, as the text that the ledger keeps."""
         content = {f.name: getattr(self, f.name) for f in fields(self)}
         content["errors"] = {name: [asdict(error) for error in column] for name, column in self.errors.items()}
         content["guarantee"] = self.guarantee.to_dict()
         return json.dumps(content)
 
     @classmethod
-    def from_json(cls, text: str) -> "Release":
-        """The release `to_json` wrote down."""
+    def from_stored(cls, text: str) -> "Release":
+        """Return the release that `stored` wrote down."""
         content = json.loads(text)
         content["columns"] = {name: tuple(values) for name, values in content["columns"].items()}
         content["comparison"] = tuple(content.get("comparison", ()))
@@ -175,8 +175,7 @@ class Release:
 
     def promise(self) -> str:
         """Guarantee and assumptions in one line each."""
-        assumed = sorted({e.assumption for column in self.errors.values() for e in column if e.assumption})
-        lines = [f"{self.mechanism}; {self.guarantee}", *(f"assumes {assumption}" for assumption in assumed)]
+        lines = [f"{self.mechanism}; {self.guarantee}", *(f"assumes {assumption}" for assumption in self._assumed())]
         if self.simulated:
             lines.append("simulated: drawn from a seeded generator, protects nobody")
         return "\n".join(lines)
@@ -239,24 +238,41 @@ class Release:
         draw(figure.subplots(), relations[column or next(iter(relations))][row])
         return figure
 
-    def __repr__(self) -> str:
-        shown = "\n".join("  ".join(f"{k} = {v}" for k, v in row.items()) for row in self.rows()[:20])
-        more = f"\n... {len(self) - 20} more rows" if len(self) > 20 else ""
-        return "\n".join([f"{shown}{more}", *self.remarks(), *self.related(), *self.compared(), self.promise()])
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as rows, with errors, intervals and guarantee."""
+        errors = {
+            name: [
+                {"bias": e.bias, "noise": e.noise, "unit": e.unit, "interval": e.interval(v) if _known(v) else None}
+                for v, e in zip(self.columns[name], column, strict=True)
+            ]
+            for name, column in self.errors.items()
+        }
+        return {
+            "rows": [dict(zip(self.columns, row, strict=True)) for row in self],
+            "errors": errors,
+            "mechanism": self.mechanism,
+            "assumes": self._assumed(),
+            "remarks": self.remarks(),
+            "related": {name: [asdict(one) for one in found] for name, found in self.relations().items()},
+            "guarantee": {**self.guarantee.to_dict(), "text": str(self.guarantee)},
+            "entry": self.entry,
+        }
 
-    def _repr_html_(self) -> str:
-        return to_html([self.sheet()])
-
-    def sheet(self, title: str = "") -> Sheet:
-        """The answer, every number with its 95% error, and under it remarks, promise and payment."""
+    def sheets(self) -> list[Sheet]:
+        """Return the answer, every number with its 95% error, and under it remarks, promise and payment."""
         paid = [f"paid by entry {self.entry}"] if self.entry else []
-        return Sheet(
-            title=title,
-            columns=tuple(self.columns),
-            rows=tuple(tuple(row.values()) for row in self.rows()),
-            notes=(*self.remarks(), *self.related(), *self.compared(), *self.promise().split("\n"), *paid),
-            numbers=frozenset(self.errors),
-        )
+        return [
+            Sheet(
+                title="Answer",
+                columns=tuple(self.columns),
+                rows=tuple(tuple(row.values()) for row in self.rows()),
+                notes=(*self.remarks(), *self.related(), *self.compared(), *self.promise().split("\n"), *paid),
+                numbers=frozenset(self.errors),
+            )
+        ]
+
+    def _assumed(self) -> list[str]:
+        return sorted({e.assumption for column in self.errors.values() for e in column if e.assumption})
 
     def _cell(self, name: str, row: int) -> str:
         value = self.columns[name][row]
@@ -280,6 +296,10 @@ class Release:
         if len(answers) > 1:
             return tuple(zip(*answers, strict=True))
         return answers[0][0] if len(self) == 1 and len(self.columns) == 1 else answers[0]
+
+
+def _known(value: Any) -> bool:
+    return isinstance(value, int | float)
 
 
 def _rounded(value: float, error: float) -> str:

@@ -60,7 +60,7 @@ def test_keys_written_as_text_become_values_of_their_column():
 
 def test_dates_are_keys_that_survive_the_ledger():
     table = declared(epsilon="eps", keys={"born": [date(2024, 1, 31), None]})
-    assert {"born": ("2024-01-31", None)} == Table.from_json(table.to_json()).keys
+    assert {"born": ("2024-01-31", None)} == Table.from_stored(table.stored()).keys
 
 
 @pytest.mark.parametrize(("column", "key"), [("code", "one"), ("ill", "perhaps")])
@@ -92,4 +92,4 @@ def test_what_is_said_in_a_form_that_means_nothing_is_refused(said, told):
 
 def test_numbers_of_every_kind_are_bounds():
     table = declared(epsilon="eps", bounds={"age": (Decimal(0), np.float64(120))}, grid={"age": np.int64(2)})
-    assert ((0.0, 120.0), 2.0) == (Table.from_json(table.to_json()).bounds["age"], table.grid["age"])
+    assert ((0.0, 120.0), 2.0) == (Table.from_stored(table.stored()).bounds["age"], table.grid["age"])

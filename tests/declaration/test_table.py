@@ -21,12 +21,12 @@ VISITS = Table(
 
 
 def test_a_declaration_survives_the_ledger():
-    assert VISITS == Table.from_json(VISITS.to_json())
+    assert VISITS == Table.from_stored(VISITS.stored())
 
 
 def test_a_declaration_is_a_table_in_a_notebook_and_text_elsewhere():
     assert str(VISITS) == repr(VISITS)
-    assert repr(VISITS).startswith("Table 'visits' protects whether somebody is in it")
+    assert repr(VISITS).startswith("Table 'visits', paid for by register 'people'\n")
     html = VISITS._repr_html_()
     for text in ("<td>cost</td><td>DOUBLE</td><td>0 to 500</td>", "Protected: whether somebody is in the table at all"):
         assert text in html, text

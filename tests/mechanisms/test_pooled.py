@@ -291,7 +291,7 @@ def release(protects="value", seed=3, related=True):
 @pytest.mark.parametrize("protects", RELATIONS)
 def test_a_stored_release_keeps_everything(protects):
     made = release(protects)
-    again = Release.from_json(made.to_json())
+    again = Release.from_stored(made.stored())
     assert made == again
     assert made.interval(0.9) == again.interval(0.9)
     assert repr(made) == repr(again)
@@ -299,10 +299,10 @@ def test_a_stored_release_keeps_everything(protects):
 
 
 def test_a_release_stored_before_there_were_relations_can_be_read():
-    content = json.loads(release().to_json())
+    content = json.loads(release().stored())
     for error in content["errors"]["count"]:
         del error["quantiles"], error["relation"]
-    assert {} == Release.from_json(json.dumps(content)).relations()
+    assert {} == Release.from_stored(json.dumps(content)).relations()
 
 
 def test_the_answer_says_what_was_assumed_and_what_was_found():
@@ -315,7 +315,7 @@ def test_the_answer_says_what_was_assumed_and_what_was_found():
     assert "related: yes" in repr(made)
     assert "assumes the relation of choices and values is gradual" in repr(made)
     assert "estimated" in repr(made)
-    assert "related: yes" in "".join(made.sheet().notes)
+    assert "related: yes" in "".join(made.sheets()[0].notes)
     unrelated = [release(seed=seed, related=False).relations()["count"][0].is_visible for seed in range(20)]
     assert sum(unrelated) <= 3  # 5% are expected to be: more than 3 of 20 has a probability of 1.6%, seeds fixed
 

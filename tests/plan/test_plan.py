@@ -82,13 +82,13 @@ def test_an_exact_answer_is_preferred_to_every_noisy_one():
 
 def test_the_explanation_has_everything():
     text = str(choose([COUNT], THREE, Belief(expect=(0, 0.5))))
-    assert text.startswith("count, protects value: weighted\n  weighted ")
+    assert text.startswith("count: weighted\nmechanism ")
     for name in MECHANISMS:
-        assert f"\n  {name} " in text
-    assert "assumes every cohort between 0 and 0.5; accuracy rests on it, privacy does not" in text
+        assert f"\n{name} " in text or f"\nnot {name}: " in text
+    assert "assumes every cohort between 0 and 0.5: accuracy rests on it, privacy does not" in text
     assert "plain DP with everybody at the strictest ε = 0.01: error 141, " in text
-    assert "540 people with ε = 0.01 pay 0.01, keep 0" in text
-    assert "not suitable: The answer depends on values" in text
+    assert "\n   540     0.01" in text
+    assert "not public: The answer depends on values" in text
 
 
 def test_large_errors_are_written_out():
@@ -110,8 +110,7 @@ def test_a_plan_is_a_table_in_a_notebook_and_text_elsewhere():
 def test_a_long_list_of_charges_is_shortened():
     specification = Specification(epsilons=tuple(range(10_000, MICRO + 1, 10_000)), people=(5,) * 100)
     text = str(choose([COUNT], specification, Belief()))
-    assert "... 88 more levels" in text
-    assert text.count("people with ε") == 12
+    assert "... 92 more levels" in text
 
 
 def test_personalisation_never_costs_accuracy():

@@ -236,7 +236,7 @@ def test_warnings_reach_the_steward_and_nothing_else(tmp_path: Path) -> None:
             ("no_preference", "epsilon"): 1,
             ("key_without_rows", "k = w"): 1,
         } == told
-        assert "warning" not in table.to_json()
+        assert "warning" not in table.stored()
         assert "outside" not in str(list(db.history()))
     with dn.connect(tmp_path / "l.discretion") as analyst:
         assert 0 == len(analyst.warnings())

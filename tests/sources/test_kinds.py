@@ -182,7 +182,7 @@ def test_postgresql_gives_the_plain_answers(tmp_path: Path, postgres_server: sa.
     with dn.connect(tmp_path / "l.discretion") as db:
         (table,) = db.tables()
         assert "DECIMAL(8,2)" == table.columns["cost"]
-        assert "password" not in table.to_json()
+        assert "password" not in table.stored()
         with psycopg.connect(url, autocommit=True) as server:
             server.execute('DELETE FROM "Shop".v WHERE adult')
         db.refresh("t")

@@ -118,7 +118,7 @@ def command(asked: Protected, sql: str, share: float) -> dict[str, tuple[Any, An
     """Ask on the command line; the answer as programs read it."""
     told = CliRunner().invoke(app, ["query", sql, "--share", str(share), "--ledger", str(asked.ledger), "--json"])
     assert told.exit_code == 0, told.output
-    release = dn.release.Release.from_json(asked.db.sql(sql, share=share).to_json())  # stored: the same answer
+    release = dn.release.Release.from_stored(asked.db.sql(sql, share=share).stored())  # stored: the same answer
     row = json.loads(told.output)["rows"][0]
     assert {name: row[name] for name in release.columns} == {name: one[0] for name, one in release.columns.items()}
     return answers(release)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from discretion.cli import option, shown
+from discretion.cli import message, option
 from discretion.cli.demo import demonstrate
 from discretion.cli.peer import app as peers
 from discretion.cli.research import attack_sheets, figure_sheets
@@ -20,7 +20,7 @@ from discretion.errors import DiscretionError, InvalidDeclaration, LedgerCorrupt
 from discretion.ledger.audit import audit_ledger
 from discretion.ledger.restore import restore as restore_ledger
 from discretion.papers.attack import attack_idp, draw
-from discretion.render.sheet import Sheet
+from discretion.render.sheet import Sheet, to_json
 from discretion.render.terminal import forgive_signs, show, terminal, working
 
 PLACE = "ledger.discretion"
@@ -37,7 +37,7 @@ class Commands(TyperGroup):
         except DiscretionError as told:
             refusal = told
         if ctx.meta.get("json"):
-            typer.echo(shown.to_json(refusal))
+            typer.echo(to_json({"error": type(refusal).__name__, "message": str(refusal)}))
         else:
             typer.secho(f"{type(refusal).__name__}: ", err=True, nl=False, fg="red", bold=True)
             typer.echo(refusal, err=True)
@@ -108,7 +108,7 @@ def register(
         with working("Enrolling people"):
             people = db.register(name, source, person=person, epsilon=epsilon, separate=separate, **choices, **reading)
         _warn(db)
-    _print(json, shown.to_json(people), shown.balance_sheets(people))
+    _print(json, people)
 
 
 @app.command()
@@ -166,8 +166,7 @@ def protect(
         balance, warnings = db.balance(table.register), [] if not json else list(db.warnings())
         if not json:
             _warn(db)
-    told = shown.to_json({**asdict(table), "warnings": warnings})
-    _print(json, told, [*table.sheets(), *shown.balance_sheets(balance)])
+    _print(json, {**table.to_dict(), "warnings": warnings}, [*table.sheets(), *balance.sheets()])
 
 
 @app.command()
@@ -201,7 +200,7 @@ def refresh(
         history, warnings = db.history(), list(db.warnings()) if json else []
         if not json:
             _warn(db)
-    _print(json, shown.to_json({"entry": entry, "warnings": warnings}), shown.refresh_sheets(entry, history))
+    _print(json, {"entry": entry, "warnings": warnings}, message.refreshed(entry, history))
 
 
 @app.command()
@@ -214,7 +213,7 @@ def notices(ledger: option.Ledger = PLACE, json: option.Json = False) -> None:
     """
     with _opened(ledger) as db:
         found = db.notices()
-    _print(json, shown.to_json(found), [Sheet(columns=found.columns, rows=tuple(found.rows()), title="Notices")])
+    _print(json, found, [Sheet(title="Notices"), *found.sheets()])
 
 
 @app.command()
@@ -244,7 +243,7 @@ def query(
         release = db.sql(
             sql, share=share, mechanism=mechanism, assume=assume, expect=expect, with_interval=interval, partial=partial
         )
-    _print(json, shown.release_json(release), [release.sheet("Answer")])
+    _print(json, release)
 
 
 @app.command()
@@ -269,7 +268,7 @@ def explain(
         plan = db.explain(
             sql, share=share, mechanism=mechanism, assume=assume, expect=expect, with_interval=interval, partial=partial
         )
-    _print(json, shown.plan_json(plan), plan.sheets())
+    _print(json, plan)
 
 
 @app.command()
@@ -282,7 +281,7 @@ def tables(ledger: option.Ledger = PLACE, json: option.Json = False) -> None:
     """
     with _opened(ledger) as db:
         found = db.tables()
-    _print(json, shown.to_json([asdict(table) for table in found]), shown.tables_sheets(found))
+    _print(json, list(found), message.tables(found))
 
 
 @app.command()
@@ -299,7 +298,7 @@ def balance(
     """
     with _opened(ledger) as db:
         found = db.balance(register)
-    _print(json, shown.to_json(found), shown.balance_sheets(found))
+    _print(json, found)
 
 
 @app.command()
@@ -314,7 +313,7 @@ def receipt(
     """
     with _opened(ledger) as db:
         found = db.receipt(person, register=register)
-    _print(json, shown.to_json(found), found.sheets())
+    _print(json, found)
 
 
 @app.command()
@@ -327,7 +326,7 @@ def history(ledger: option.Ledger = PLACE, json: option.Json = False) -> None:
     """
     with _opened(ledger) as db:
         found, head = db.history(), db.head()
-    _print(json, shown.to_json(found), [*shown.history_sheets(found), Sheet(title=f"head {head}")])
+    _print(json, found, [*found.sheets(), Sheet(title=f"head {head}")])
 
 
 @app.command()
@@ -349,7 +348,7 @@ def prefer(
     with _opened(ledger) as db:
         entry = db.prefer(person, epsilon, register=register)
         found = db.receipt(person, register=register)
-    _print(json, shown.to_json({"entry": entry}), shown.change_sheets(entry, found))
+    _print(json, {"entry": entry}, message.chosen(entry, found))
 
 
 @app.command()
@@ -375,7 +374,7 @@ def restore(
         head = next((one for one in known if ":" in one), "")
         witness = [one for one in known if ":" not in one]
     found = restore_ledger(ledger, copy=copy, head=head, witnesses=witness)
-    _print(json, shown.to_json(asdict(found)), [Sheet(title=str(found))])
+    _print(json, asdict(found), [Sheet(title=str(found))])
 
 
 @app.command()
@@ -395,7 +394,7 @@ def join(
     with _opened(ledger) as db:
         entry = db.join(person, epsilon, register=register)
         found = db.receipt(person, register=register)
-    _print(json, shown.to_json({"entry": entry}), shown.change_sheets(entry, found))
+    _print(json, {"entry": entry}, message.chosen(entry, found))
 
 
 @app.command()
@@ -412,7 +411,7 @@ def resume(
     """
     with _opened(ledger) as db:
         entry, found = db.resume(register), db.stops()
-    _print(json, shown.to_json({"entry": entry}), shown.resume_sheets(entry, found))
+    _print(json, {"entry": entry}, message.resumed(entry, found))
 
 
 @audits.command("ledger")
@@ -433,7 +432,7 @@ def audit_the_ledger(
     """
     with working("Auditing"):
         found = audit_ledger(ledger, head=head or None, witnesses=witness, migrate=migrate)
-    _print(json, shown.to_json(found), shown.audit_sheets(found))
+    _print(json, found)
     raise typer.Exit(0 if found.passed else LedgerCorrupt.exit_code)
 
 
@@ -457,7 +456,7 @@ def attack_individual(
         found = attack_idp(epsilon=epsilon, people=people, seed=seed)
     if plot is not None:
         draw(found, plot)
-    _print(json, shown.to_json([asdict(row) for row in found]), attack_sheets(found))
+    _print(json, [asdict(row) for row in found], attack_sheets(found))
 
 
 @app.command()
@@ -495,7 +494,7 @@ def reproduce(
     papers = import_module("discretion.papers.command")  # every experiment: too much to load for other commands
     jobs = papers.plan(ids, runs=runs, quick=quick, seed=seed, data=data)
     found = papers.catalogue(jobs) if listed else papers.run(jobs, out, page=page, processes=processes)
-    _print(json, shown.to_json(found), figure_sheets(found))
+    _print(json, found, figure_sheets(found))
 
 
 @contextmanager
@@ -522,11 +521,12 @@ def _warn(db: Connection) -> None:
         typer.echo(f"Warning: {warning['text']}", err=True)
 
 
-def _print(json: bool, text: str, sheets: Sequence[Sheet]) -> None:
+def _print(json: bool, content: Any, sheets: Sequence[Sheet] | None = None) -> None:
+    """Print JSON for programs, or sheets for people: those that `content` has unless others are given."""
     if json:
-        typer.echo(text)
+        typer.echo(to_json(content))
     else:
-        show(sheets, terminal())
+        show(content.sheets() if sheets is None else sheets, terminal())
 
 
 def main() -> None:

@@ -14,7 +14,6 @@ from pyarrow import parquet
 from rich.console import Console
 from rich.text import Text
 
-from discretion.cli import shown
 from discretion.cli.plot import draw_accuracy
 from discretion.connection import Connection, connect
 from discretion.errors import QueryRefused
@@ -102,7 +101,7 @@ def demonstrate(folder: Path, console: Console) -> None:
         _chapter(console, "Why that mechanism?", f'discretion explain "{QUESTIONS[0].sql}"')
         show(db.explain(QUESTIONS[0].sql).sheets(), console)
         _chapter(console, "Who has spent what?", "discretion balance")
-        show(shown.balance_sheets(db.balance()), console)
+        show(db.balance().sheets(), console)
         _chapter(console, "What does patient 17 get to see?", "discretion receipt 17")
         show(db.receipt(17).sheets(), console)
     console.print(f"The clinic and its ledger are in {folder}. Try a question of your own:")
@@ -144,7 +143,7 @@ def _protect(db: Connection, folder: Path, console: Console) -> None:
 def _ask(db: Connection, number: int, step: Step, console: Console) -> None:
     _chapter(console, f"{number}. {step.why}", step.command)
     try:
-        show([db.sql(step.sql, **step.options).sheet("Answer")], console)
+        show(db.sql(step.sql, **step.options).sheets(), console)
     except QueryRefused as refusal:
         console.print(Text(f"Refused. {refusal}\n", style="red"))
 

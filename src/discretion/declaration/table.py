@@ -8,7 +8,7 @@ from typing import Any
 
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Protects
-from discretion.render.sheet import Sheet, to_html
+from discretion.render.sheet import Sheet, Shown
 
 MOST_GROUPS = 10_000  # that GROUP BY can have
 COPY = ".copy.parquet"  # the ending of a file that admission made
@@ -50,7 +50,7 @@ class Lookup:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Table:
+class Table(Shown):
     """One protected table: who owns its rows, how many each, and where its values may lie."""
 
     name: str
@@ -97,21 +97,6 @@ class Table:
             if not values or len(set(values)) != len(values):
                 raise InvalidDeclaration(f"Keys of {column!r} must be one or more different values.")
 
-    def __str__(self) -> str:
-        secret = "everybody's values" if self.protects == "value" else "whether somebody is in it, and all about them"
-        bounds = [f"{column} from {low:g} to {high:g}" for column, (low, high) in self.bounds.items()]
-        keys = [f"{column} in {', '.join(map(str, values))}" for column, values in self.keys.items()]
-        return (
-            f"Table {self.name!r} protects {secret}; at most {self.rows_per_person} row(s) of a person count.\n"
-            f"Public: its columns ({', '.join(self.columns)}), how many people chose which level in register "
-            f"{self.register!r}{''.join(f', {said}' for said in (*bounds, *keys))}."
-        )
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return to_html(self.sheets())
-
     def sheets(self) -> list[Sheet]:
         """What the declaration makes public, and what it protects."""
         rows = [(column, kind, _role(self, column), _use(self, column)) for column, kind in self.columns.items()]
@@ -141,7 +126,7 @@ class Table:
             )
         ]
 
-    def to_json(self) -> str:
+    def stored(self) -> str:
         """Return the canonical text for the ledger; what version 0.1 did not know is left out where nobody said it."""
         stored = asdict(self)
         for kept in (stored, *stored["lookups"].values()):
@@ -158,11 +143,11 @@ class Table:
         The state of every source has a fingerprint of its own.
         """
         lookups = {name: replace(one, origin="", admitted="") for name, one in self.lookups.items()}
-        return replace(self, policy=Policy(), lookups=lookups, origin="", admitted="").to_json()
+        return replace(self, policy=Policy(), lookups=lookups, origin="", admitted="").stored()
 
     @classmethod
-    def from_json(cls, text: str) -> "Table":
-        """The table `to_json` wrote down."""
+    def from_stored(cls, text: str) -> "Table":
+        """Return the table that `stored` wrote down."""
         stored = json.loads(text)
         stored["bounds"] = {column: tuple(pair) for column, pair in stored["bounds"].items()}
         stored["keys"] = {column: tuple(values) for column, values in stored["keys"].items()}

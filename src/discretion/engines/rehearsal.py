@@ -73,7 +73,7 @@ def shape(request: Request, register: Mapping[str, str]) -> tuple[Any, ...]:
     cohorts = rows.cohorts
     measures = tuple((one.aggregate, one.histogram, one.inclusion is None) for one in request.measures)
     asked = tuple(one.text for one in rows.query.asked)
-    declared = replace(rows.query.table, source="").to_json()
+    declared = replace(rows.query.table, source="").stored()
     outside = (str([*cohorts.levels]), cohorts.changes is None, str(register))
     return rows.query.text, declared, asked, measures, outside
 

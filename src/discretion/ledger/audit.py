@@ -18,10 +18,11 @@ from discretion.ledger.restore import entry_number
 from discretion.ledger.store import Store
 from discretion.ledger.stored import compare
 from discretion.ledger.structure import differences
+from discretion.render.sheet import Sheet, Shown
 
 
-@dataclass(frozen=True, kw_only=True)
-class LedgerAudit:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LedgerAudit(Shown):
     """What the audit found; without findings every promise on record was kept."""
 
     place: str
@@ -34,13 +35,22 @@ class LedgerAudit:
     def passed(self) -> bool:
         return not self.findings
 
-    def __str__(self) -> str:
-        found = [
-            f"  entry {one.entry}: {one.text}" if one.entry is not None else f"  {one.text}" for one in self.findings
+    def sheets(self) -> list[Sheet]:
+        """Return what was found."""
+        count = len(self.findings)
+        verdict = "every promise on record was kept" if self.passed else f"{count} finding{'s'[: count > 1]}"
+        return [
+            Sheet(
+                title=f"Audit of {self.place}: {verdict}",
+                columns=("entry", "finding") if self.findings else (),
+                rows=tuple(("" if one.entry is None else str(one.entry), one.text) for one in self.findings),
+                notes=(
+                    f"{self.entries} {'entry' if self.entries == 1 else 'entries'}; head {self.head}",
+                    "Keep the head elsewhere: given to the next audit, it shows an older copy put back.",
+                    *self.notes,
+                ),
+            )
         ]
-        verdict = f"{len(found)} finding(s)" if found else "every promise on record was kept"
-        notes = [f"  Note: {note}" for note in self.notes]
-        return "\n".join([f"{self.place}: {verdict}; {self.entries} entries, head {self.head}", *found, *notes])
 
 
 def audit_ledger(

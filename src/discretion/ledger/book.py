@@ -151,7 +151,7 @@ class Ledger:
     def tables(self) -> tuple[Table, ...]:
         """Every table."""
         with self._store.reading() as db:
-            return tuple(map(Table.from_json, db.scalars(sa.select(schema.declaration.c.body).order_by("name"))))
+            return tuple(map(Table.from_stored, db.scalars(sa.select(schema.declaration.c.body).order_by("name"))))
 
     # One question ---------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from discretion.ledger.chain import entries, read
 from discretion.ledger.offer import Cohort
 from discretion.ledger.register import Register, cohorts_of
 from discretion.preference import MICRO
-from discretion.render.sheet import Sheet, amount, to_html, when
+from discretion.render.sheet import Sheet, Shown, amount, when
 
 LARGEST_EXPONENT = 700.0  # beyond it e^ε is no double
 SECRETS = {
@@ -59,7 +59,7 @@ class Use:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Receipt:
+class Receipt(Shown):
     """What one person was promised, what was spent, and on what."""
 
     register: str
@@ -73,17 +73,6 @@ class Receipt:
     individual: tuple[Use, ...]  # releases that are not differential privacy, on an account of their own
     individual_spent: float
     summary: str
-
-    def __str__(self) -> str:
-        uses = [f"  ε = {amount(use.epsilon)}  {use.question}" for use in (*self.releases, *self.individual)]
-        allowed, spent, left = map(amount, (self.allowance, self.spent, self.remaining))
-        head = f"Allowed ε = {allowed}, spent {spent}, left {left} (register {self.register!r})."
-        return "\n".join([head, *uses, self.summary])
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return to_html(self.sheets())
 
     def sheets(self) -> list[Sheet]:
         """What the person was promised, and what was spent on which answers."""

@@ -28,12 +28,12 @@ def declare(tx: Writing, table: Table) -> Entry:
     """Write down what the steward says about a table; saying it anew replaces it and gives nothing back."""
     load(tx.db, table.register)  # refuses a register that does not exist
     known = tx.db.scalar(sa.select(schema.declaration.c.body).where(schema.declaration.c.name == table.name))
-    if known is not None and Table.from_json(known).register != table.register:
+    if known is not None and Table.from_stored(known).register != table.register:
         raise InvalidDeclaration(
-            f"Table {table.name!r} is paid for by register {Table.from_json(known).register!r}, and that is final: "
+            f"Table {table.name!r} is paid for by register {Table.from_stored(known).register!r}, and that is final: "
             f"register {table.register!r} would start with nothing spent. Keep the register, or choose another name."
         )
-    declaration = json.loads(table.to_json())
+    declaration = json.loads(table.stored())
     entry = append(tx, "declare", {"table": table.name, "declaration": declaration})
     tx.db.execute(sa.delete(schema.declaration).where(schema.declaration.c.name == table.name))
     tx.db.execute(sa.insert(schema.declaration).values(name=table.name, body=declaration_text(declaration)))
@@ -50,7 +50,7 @@ def declared(db: sa.Connection, name: str) -> Table:
     body = db.scalar(sa.select(schema.declaration.c.body).where(schema.declaration.c.name == name))
     if body is None:
         raise InvalidDeclaration(f"There is no table {name!r}; declare it with `protect` first.")
-    return Table.from_json(body)
+    return Table.from_stored(body)
 
 
 def offer(db: sa.Connection, name: str, *, share: float | Fraction, parts: int, partial: bool, model: Model) -> Offer:

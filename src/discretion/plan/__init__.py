@@ -14,11 +14,10 @@ from discretion.mechanisms import MECHANISMS, Belief, Mechanism
 from discretion.plan.assumption import Prediction, predictions
 from discretion.preference import MICRO, Specification
 from discretion.release import Error
-from discretion.render.sheet import Sheet, amount, to_html
+from discretion.render.sheet import Sheet, Shown, amount
 from discretion.statistics import Aggregate, Request
 
 POSITIONS = {"aggregate", "specification", "belief"}  # what every mechanism is proposed with; the rest are options
-MOST_LINES = 12  # of charges in an explanation
 MOST_COMPARED = 2_000  # levels for which assumptions are compared
 MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
 
@@ -65,7 +64,7 @@ class Choice:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Plan:
+class Plan(Shown):
     """How a question will be answered, what it will cost whom, and how good the answer will be."""
 
     specification: Specification  # what each cohort may spend on a choice of weight 1
@@ -92,19 +91,16 @@ class Plan:
             for prediction in choice.predictions
         )
 
-    def __str__(self) -> str:
-        several = len(self.choices)
-        split = [f"What everybody may spend is split over {several} aggregates."] if several > 1 else []
-        return "\n\n".join([*split, *map(_explain, self.choices)])
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return to_html(self.sheets())
-
     def sheets(self) -> list[Sheet]:
-        """Every mechanism considered for every aggregate, then what each level pays for all of them together."""
+        """Return every mechanism considered for every aggregate, and what each level pays for all of them together."""
         return [*map(_choice_sheet, self.choices), _charge_sheet(self)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every mechanism considered for every aggregate, and what each level pays for all of them together."""
+        heads = zip(self.specification.epsilons, self.specification.people, strict=True)
+        losses = self.guarantee.losses
+        levels = [{"people": people, "pays": losses[cohort].micro_epsilon / MICRO} for cohort, people in heads]
+        return {"aggregates": [*map(_choice_dict, self.choices)], "levels": levels, "guarantee": str(self.guarantee)}
 
 
 def choose(
@@ -205,52 +201,6 @@ def _candidate(
         return Candidate(name=name, reason=str(refusal))
 
 
-def _explain(choice: Choice) -> str:
-    lines = [f"{choice.label}, protects {choice.aggregate.protects}: {choice.chosen.name}"]
-    lines += [f"  {candidate.name:<14} {_verdict(candidate)}" for candidate in choice.candidates]
-    if choice.mechanism.error.assumption:
-        lines.append(f"  assumes {choice.mechanism.error.assumption}; accuracy rests on it, privacy does not")
-    lines += [f"  {prediction}" for prediction in choice.predictions]
-    return "\n".join([*lines, *_plain(choice), *_charges(choice)])
-
-
-def _plain(choice: Choice) -> list[str]:
-    """What ordinary differential privacy would have given, which must serve the strictest person."""
-    strictest = choice.specification.strictest / MICRO
-    for candidate in choice.candidates:
-        if candidate.name == "minimum" and candidate.error is not None:
-            ours, plain = choice.mechanism.error.total, candidate.error.total
-            times = f", {_digits(plain / ours)} times this one" if 0 < ours < float("inf") > plain else ""
-            size = _size(plain, candidate.error)
-            return [f"  plain DP with everybody at the strictest ε = {amount(strictest)}: error {size}{times}"]
-    return []
-
-
-def _charges(choice: Choice) -> list[str]:
-    """What the cohorts pay and keep; the middle of a long list is left out."""
-    spent = choice.mechanism.guarantee.losses
-    levels = list(zip(choice.specification.epsilons, choice.specification.people, strict=True))
-    half = MOST_LINES // 2
-    shown = levels if len(levels) <= MOST_LINES else levels[:half] + levels[-half:]
-    lines = [
-        f"  {people:>10,} people with ε = {_epsilon(epsilon)} pay {_epsilon(spent[epsilon].micro_epsilon)}"
-        f", keep {_epsilon(epsilon - spent[epsilon].micro_epsilon)}"
-        for epsilon, people in shown
-    ]
-    if len(shown) < len(levels):
-        lines.insert(half, f"  ... {len(levels) - len(shown)} more levels")
-    return lines
-
-
-def _verdict(candidate: Candidate) -> str:
-    if candidate.error is None:
-        return f"not suitable: {candidate.reason}"
-    error = candidate.error
-    unit = " of the ranks" if error.unit == "rank" else ""
-    total, bias, noise = (_size(part, error) for part in (error.total, error.bias, error.noise))
-    return f"error {total}{unit} (bias {bias}, noise {noise})"
-
-
 # As sheets ----------------------------------------------------------------------------------------------------------
 
 
@@ -264,11 +214,56 @@ def _choice_sheet(choice: Choice) -> Sheet:
         rows=tuple(_candidate_row(candidate, choice.chosen) for candidate in suitable),
         notes=(
             *ranks,
+            *_assumed(choice),
+            *_plain(choice),
             *map(str, choice.predictions),
             *(f"not {c.name}: {c.reason}" for c in choice.candidates if c.error is None),
         ),
         numbers=frozenset({"error", "bias", "noise", "compared"}),
     )
+
+
+def _assumed(choice: Choice) -> list[str]:
+    assumption = choice.mechanism.error.assumption
+    return [f"assumes {assumption}: accuracy rests on it, privacy does not"] if assumption else []
+
+
+def _plain(choice: Choice) -> list[str]:
+    """Return what ordinary differential privacy would have given, which must serve the strictest person."""
+    strictest = choice.specification.strictest / MICRO
+    for candidate in choice.candidates:
+        if candidate.name == "minimum" and candidate.error is not None:
+            ours, plain = choice.mechanism.error.total, candidate.error.total
+            times = f", {_digits(plain / ours)} times this one" if 0 < ours < float("inf") > plain else ""
+            size = _size(plain, candidate.error)
+            return [f"plain DP with everybody at the strictest ε = {amount(strictest)}: error {size}{times}"]
+    return []
+
+
+def _choice_dict(choice: Choice) -> dict[str, Any]:
+    return {
+        "aggregate": choice.label,
+        "mechanism": choice.chosen.name,
+        "candidates": [*map(_candidate_dict, choice.candidates)],
+        "assumptions": [
+            {
+                "assume": one.assume,
+                "mechanism": one.mechanism,
+                "error": one.error.total,
+                "unit": one.error.unit,
+                "pay": one.most,
+            }
+            for one in choice.predictions
+        ],
+    }
+
+
+def _candidate_dict(candidate: Candidate) -> dict[str, Any]:
+    error = candidate.error
+    if error is None:
+        return {"mechanism": candidate.name, "unsuitable": candidate.reason}
+    sizes = {"error": error.total, "bias": error.bias, "noise": error.noise, "unit": error.unit}
+    return {"mechanism": candidate.name, **sizes}
 
 
 def _candidate_row(candidate: Candidate, chosen: Candidate) -> tuple[str, ...]:
