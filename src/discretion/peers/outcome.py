@@ -1,6 +1,5 @@
 """Outcome: whom the peers of a crowd found, what everybody spent, and a picture of both."""
 
-import json
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from discretion.preference import MICRO, Integers
-from discretion.render.sheet import Sheet, amount
+from discretion.render.sheet import Sheet, Shown, amount
 from discretion.social.recall import Split, f1, precision, random_recall, recall
 from discretion.social.strangers import NOBODY
 
 COLOURS = ("#2b6cb0", "#d08a3c", "#5b9a68")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Outcome:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Outcome(Shown):
     """The result of one run, read from the accounts of the peers. Profiles are invented, so nothing here is secret."""
 
     method: str
@@ -60,9 +59,10 @@ class Outcome:
             "F1": float(np.nanmean(f1(exact, found))),
         }
 
-    def to_json(self) -> str:
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers of the run, and of every peer."""
         people = {"villages": self.villages, "neighbours": self.neighbours, "spent": [s / MICRO for s in self.spent]}
-        return json.dumps({**self.summary(), **people, "compared": self.compared})
+        return {**self.summary(), **people, "compared": self.compared}
 
     def sheets(self) -> list[Sheet]:
         """Return two tables: the run as a whole, and every peer."""
