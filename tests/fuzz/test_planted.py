@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ def plans_by_statistics(patch: pytest.MonkeyPatch) -> None:
 def unbounded_texts(patch: pytest.MonkeyPatch) -> None:
     """Finding 4: texts are joined without limit."""
     no_rehearsal(patch)
-    patch.setattr("discretion.query.scalar.MOST_TEXT", 10**9)
+    patch.setattr(import_module("discretion.query.scalar"), "MOST_TEXT", 10**9)
     patch.setattr("discretion.query.MOST_MADE", 10**12)
     patch.setattr("discretion.query.refuse_deep", lambda *_: None)
     whole = World._table

@@ -211,3 +211,21 @@ def test_whatever_is_written_is_parsed_or_refused(words: list[str], led: bool) -
     text = ("SELECT COUNT(*) FROM patients WHERE " if led else "") + " ".join(words)
     with suppress(QueryRefused):
         assert parse(text, TABLES).asked
+
+
+@pytest.mark.parametrize(
+    ("sql", "low", "high"),
+    [
+        ("AVG(SQRT(age))", 0, 120**0.5),
+        ("AVG(EXP(age / 40))", 1, 20.085536923187668),
+        ("AVG(age ** 2)", 0, 14_400),
+        ("AVG((age - 50) ** 2)", 0, 4_900),
+        ("AVG((age - 50) ** 3)", -125_000, 343_000),
+        ("AVG(LENGTH(note))", 0, 1_000),
+        ("AVG(LENGTH(LEFT(note, 20)))", 0, 20),
+    ],
+)
+def test_bounds_follow_from_those_of_the_columns(sql: str, low: float, high: float) -> None:
+    (aggregate,) = parse(f"SELECT {sql} FROM patients", TABLES).aggregates
+    ends = aggregate.value(aggregate.lower), aggregate.value(aggregate.upper)
+    assert pytest.approx((low, high), abs=float(aggregate.step)) == tuple(map(float, ends))

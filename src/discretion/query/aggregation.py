@@ -152,6 +152,8 @@ def _measured(node: exp.Expr, relation: RowSet) -> Scalar:
     _not_the_person(node, value, relation.table)
     if value.kind != "number":
         raise QueryRefused(f"{shown(node)} needs a number, got a {value.kind}. Use COUNT(*), or CAST it.")
+    if value.literal:
+        raise QueryRefused(f"{shown(node)} is over a constant. Ask for COUNT(*), and do arithmetic on the answer.")
     if value.low is None or value.high is None or value.low >= value.high:
         name = value.plain.sql("duckdb")
         function = type(node)(this=exp.null()).sql("duckdb").partition("(")[0]

@@ -67,6 +67,10 @@ def _computed(function: Callable[..., Any], slope: Slope = "") -> SqlFunction:
     return SqlFunction(rule=operation.arithmetic, operands=_TWO, value=function, slope=slope)
 
 
+def _curve(function: Callable[[float], float], slope: Slope = "") -> SqlFunction:
+    return SqlFunction(rule=operation.curve(function), value=function, slope=slope)
+
+
 def _rounded(function: Callable[..., Any], *, slope: Slope = "") -> SqlFunction:
     return SqlFunction(rule=operation.real, fixed=("decimals",), value=function, slope=slope)
 
@@ -109,9 +113,9 @@ FUNCTIONS: Mapping[type[exp.Expr], SqlFunction] = MappingProxyType(
         exp.Neg: SqlFunction(rule=operation.real, value=operator.neg, slope="opposite"),
         exp.Abs: SqlFunction(rule=operation.real, value=abs),
         exp.Sign: SqlFunction(rule=operation.real, value=value.sign),
-        exp.Sqrt: SqlFunction(rule=operation.real, value=math.sqrt, slope="root"),
-        exp.Ln: SqlFunction(rule=operation.real, value=math.log),
-        exp.Exp: SqlFunction(rule=operation.real, value=math.exp),
+        exp.Sqrt: _curve(math.sqrt, slope="root"),
+        exp.Ln: _curve(math.log),
+        exp.Exp: _curve(math.exp),
         exp.Floor: SqlFunction(rule=operation.real, value=value.like_its_argument(math.floor)),
         exp.Ceil: SqlFunction(rule=operation.real, value=value.like_its_argument(math.ceil)),
         exp.Trunc: _rounded(value.cut_off),

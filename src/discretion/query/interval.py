@@ -10,6 +10,8 @@ from sqlglot import exp
 
 from discretion.query.scalar import Scalar, Side
 
+MOST_POWER = 64  # of a power whose bounds are worked out
+
 
 def span(node: exp.Expr, left: Scalar, right: Scalar) -> tuple[Side, Side]:
     """Where a result lies, by interval arithmetic."""
@@ -26,6 +28,8 @@ def span(node: exp.Expr, left: Scalar, right: Scalar) -> tuple[Side, Side]:
         corners = [a / c, a / d, b / c, b / d]
     elif isinstance(node, exp.Mod) and c == d != 0:
         corners = [Fraction(0) if a >= 0 else -abs(c), Fraction(0) if b <= 0 else abs(c)]
+    elif isinstance(node, exp.Pow) and c == d and c.denominator == 1 and 0 <= c <= MOST_POWER:
+        corners = [a**c.numerator, b**c.numerator, *([Fraction(0)] if a < 0 < b else [])]
     else:
         return None, None
     low, high = min(corners), max(corners)
@@ -66,6 +70,16 @@ def image(node: exp.Expr, part: Scalar, step: Fraction) -> tuple[Side, Side]:
     if isinstance(node, exp.Ceil):
         return Fraction(ceil(low)), Fraction(ceil(high))
     return floor(low / step) * step, ceil(high / step) * step
+
+
+def grown(function: Callable[[float], float], part: Scalar) -> tuple[Side, Side]:
+    """Where a function of one number lies that grows with it; nowhere known if it has no answer at an end."""
+    if part.low is None or part.high is None:
+        return None, None
+    try:
+        return Fraction(function(float(part.low))), Fraction(function(float(part.high)))
+    except (ValueError, OverflowError):
+        return None, None
 
 
 def clamped(node: exp.Expr, parts: Sequence[Scalar]) -> tuple[Side, Side]:

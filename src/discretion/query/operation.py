@@ -1,6 +1,6 @@
 """What each allowed operation gives: a total expression, its type, and the interval or the values it can take.
 
-Operands meet in a type that sql/type.py chose, so that comparing them cannot fail. Whole numbers are computed in a type
+Operands meet in a type that kind.py chose, so that comparing them cannot fail. Whole numbers are computed in a type
 that holds every result. What can still have no answer (a cast, a root, a division) stands in a TRY and is NULL there.
 Doubles are made finite, and times put into the years 1 to 9999, before anything but arithmetic sees them.
 """
@@ -17,7 +17,7 @@ from discretion.errors import QueryRefused
 from discretion.query import interval
 from discretion.query import kind as types
 from discretion.query.kind import BIGINT, DOUBLE, HUGEINT
-from discretion.query.scalar import TRUTH, Scalar, literal, mixed, shown
+from discretion.query.scalar import TRUTH, Scalar, Side, literal, mixed, shown
 
 Operands = Mapping[str, Scalar | list[Scalar]]
 
@@ -129,16 +129,11 @@ def _meeting(node: exp.Expr, left: Scalar, right: Scalar) -> tuple[str, str, int
 
 
 def real(node: exp.Expr, operands: Operands) -> Scalar:
-    """Negation, ABS, SIGN, SQRT, LN, EXP, FLOOR, CEIL, ROUND, TRUNC."""
-    (part,) = flat(operands)
-    if part.kind != "number":
-        raise QueryRefused(f"{shown(node)} needs a number, got a {part.kind}. CAST it first.")
+    """Negation, ABS, SIGN, FLOOR, CEIL, ROUND, TRUNC."""
+    part = _number(node, operands)
     places = fixed_number(node, "decimals", -15, 15) or 0
     low, high = interval.image(node, part, Fraction(10) ** -places)
     extra = {"decimals": node.args["decimals"]} if node.args.get("decimals") else {}
-    if isinstance(node, (exp.Sqrt, exp.Ln, exp.Exp)):
-        made = built(node, {"this": part.to(DOUBLE)}, sql_type=DOUBLE, wild=True)
-        return replace(made, required=made.required and _has_answer(node, part))
     if isinstance(node, exp.Sign):
         made = built(node, {"this": part.tame}, sql_type=BIGINT, narrow=True, reach=1, whole=True, low=low, high=high)
         return replace(made, required=made.required and part.type != DOUBLE)
@@ -163,13 +158,28 @@ def _rounded(node: exp.Expr, part: Scalar, places: int, known: dict[str, Any]) -
     return replace(made, whole=whole, wild=True)
 
 
-def _has_answer(node: exp.Expr, part: Scalar) -> bool:
-    """Tell whether a function has an answer everywhere within declared bounds."""
-    if part.low is None or part.high is None:
-        return False
-    return (
-        part.high < 700 if isinstance(node, exp.Exp) else part.low > 0 or (isinstance(node, exp.Sqrt) and not part.low)
-    )
+def curve(function: Callable[[float], float]) -> Callable[[exp.Expr, Operands], Scalar]:
+    """Return the rule of a function of one real number that grows with it: SQRT, LN, EXP."""
+
+    def rule(node: exp.Expr, operands: Operands) -> Scalar:
+        part = _number(node, operands)
+        low, high = interval.grown(function, part)
+        made = built(node, {"this": part.to(DOUBLE)}, sql_type=DOUBLE, wild=True, low=low, high=high)
+        return replace(made, required=made.required and _has_answer(low))
+
+    return rule
+
+
+def _has_answer(low: Side) -> bool:
+    """Tell whether a function has an answer everywhere within declared bounds: it then has bounds itself."""
+    return low is not None
+
+
+def _number(node: exp.Expr, operands: Operands) -> Scalar:
+    (part,) = flat(operands)
+    if part.kind != "number":
+        raise QueryRefused(f"{shown(node)} needs a number, got a {part.kind}. CAST it first.")
+    return part
 
 
 def texts(node: exp.Expr, operands: Operands) -> Scalar:
@@ -186,6 +196,7 @@ def texts(node: exp.Expr, operands: Operands) -> Scalar:
             longest = longest if name == "start" else min(longest, most)
             extra[name] = node.args[name]
     if isinstance(node, exp.Length):
+        extra |= {"low": Fraction(0), "high": Fraction(longest)}
         return built(node, operands, sql_type=BIGINT, reach=2**40, whole=True, **extra)
     if isinstance(node, (exp.StartsWith, exp.EndsWith, exp.Contains)):
         return built(node, operands, sql_type="BOOLEAN", values=TRUTH, **extra)

@@ -190,14 +190,14 @@ SELECT SUM(note) FROM patients
 SELECT AVG(born) FROM patients
 -- > AVG(born) needs a number, got a date. Use COUNT(*), or CAST it.
 
-SELECT SUM(LENGTH(note)) FROM patients
--- > SUM(LENGTH(note)) needs bounds: without them one person could move it without limit. Ask the steward to declare bounds for LENGTH(note), or write SUM(LEAST(GREATEST(LENGTH(note), 0), 100)) with yours.
+SELECT SUM(1) FROM patients
+-- > SUM(1) is over a constant. Ask for COUNT(*), and do arithmetic on the answer.
+
+SELECT SUM(LN(age - 50)) FROM patients
+-- > SUM(LN(age - 50)) needs bounds: without them one person could move it without limit. Ask the steward to declare bounds for LN(age - 50), or write SUM(LEAST(GREATEST(LN(age - 50), 0), 100)) with yours.
 
 SELECT SUM(income / age) FROM patients
 -- > SUM(income / age) needs bounds: without them one person could move it without limit. Ask the steward to declare bounds for income / age, or write SUM(LEAST(GREATEST(income / age, 0), 100)) with yours.
-
-SELECT SUM(income * LENGTH(note)) FROM patients
--- > SUM(income * LENGTH(note)) needs bounds: without them one person could move it without limit. Ask the steward to declare bounds for income * LENGTH(note), or write SUM(LEAST(GREATEST(income * LENGTH(note), 0), 100)) with yours.
 
 SELECT MODE(region) FROM patients
 -- > MODE(region) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
