@@ -179,7 +179,7 @@ class Query:
             a, b = self.number(less), self.number(less)
             return f"({a} {self.one(('+', '-', '*', '/', '%', '/', '*'))} {b})"
         if kind == 11:
-            name = self.one(("ABS", "SIGN", "SQRT", "LN", "EXP", "FLOOR", "CEIL", "ROUND", "TRUNC"))
+            name = self.one(("ABS", "SIGN", "SQRT", "CBRT", "LN", "EXP", "FLOOR", "CEIL", "ROUND", "TRUNC"))
             return f"{name}({self.number(less)})"
         if kind == 12:
             return f"ROUND({self.number(less)}, {self.one(('0', '1', '15'))})"

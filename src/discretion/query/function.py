@@ -114,6 +114,7 @@ FUNCTIONS: Mapping[type[exp.Expr], SqlFunction] = MappingProxyType(
         exp.Abs: SqlFunction(rule=operation.real, value=abs),
         exp.Sign: SqlFunction(rule=operation.real, value=value.sign),
         exp.Sqrt: _curve(math.sqrt, slope="root"),
+        exp.Cbrt: _curve(math.cbrt),
         exp.Ln: _curve(math.log),
         exp.Exp: _curve(math.exp),
         exp.Floor: SqlFunction(rule=operation.real, value=value.like_its_argument(math.floor)),
