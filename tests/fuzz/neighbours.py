@@ -368,7 +368,7 @@ def uncounted(query: Query) -> str:
 def _furthest(found: list[Any], scales: list[float], absent: bool) -> float:
     """Return the largest Σ |difference| / scale between two people, or between one and nobody."""
     scaled = np.concatenate([part / scale for part, scale in zip(found, scales, strict=True)], axis=1)
-    states = np.unique(scaled, axis=0)
+    states = np.stack(list({row.tobytes(): row for row in scaled}.values()))  # without repetitions
     if absent:
         return float(np.abs(states).sum(axis=1).max())
     return float(max(np.abs(states - state).sum(axis=1).max() for state in states))
