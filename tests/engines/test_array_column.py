@@ -130,7 +130,7 @@ def test_categories_of_another_type_are_refused():
 
 
 def test_a_column_never_shows_its_values():
-    assert "Column(people=2, private)" == repr(numbers(np.array([41, 42])))
+    assert "ArrayColumn(people=2, private)" == repr(numbers(np.array([41, 42])))
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])

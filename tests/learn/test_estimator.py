@@ -80,7 +80,7 @@ def test_a_grid_search_scored_on_public_rows_pays_for_every_fit(rows):
     )
     search.fit(X, y, epsilon=epsilon)  # two candidates and the refit: three fits
     losses = search.best_estimator_.guarantee_.losses
-    assert {100_000: 33_333, 500_000: 166_666, 1_000_000: 333_333} == {k: v.micro_epsilon for k, v in losses.items()}
+    assert [33_333, 166_666, 333_333] == [loss.micro_epsilon for loss in losses.values()]
     assert search.best_score_ > 0.6
 
 
@@ -102,7 +102,7 @@ def test_epsilon_is_routed_through_a_pipeline(rows):
     X, y, epsilon = rows
     line = make_pipeline(FunctionTransformer(lambda values: values * 2), model().set_params(bounds=(-2, 2)))
     line.fit(X, y, logisticregression__epsilon=epsilon)
-    assert line[-1].guarantee_.losses[100_000].micro_epsilon == 100_000
+    assert line[-1].guarantee_.losses[0].micro_epsilon == 100_000
     with config_context(enable_metadata_routing=True):
         routed = make_pipeline(FunctionTransformer(), model().set_fit_request(epsilon=True))
         assert routed.fit(X, y, epsilon=epsilon)[-1].guarantee_ == line[-1].guarantee_

@@ -145,7 +145,7 @@ def test_a_person_with_several_rows_is_one_unit():
     rows, epsilon = release.value
     assert 3 == rows
     assert epsilon == pytest.approx(0.3)
-    assert 900_000 == release.guarantee.losses[900_000].micro_epsilon
+    assert 900_000 == release.guarantee.losses[0].micro_epsilon
 
 
 def test_those_who_chose_zero_are_never_used_and_never_charged():

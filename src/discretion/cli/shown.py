@@ -71,7 +71,7 @@ def plan_json(plan: Plan) -> str:
         }
         for choice in plan.choices
     ]
-    heads = zip(plan.specification.epsilons, plan.specification.people, strict=True)
+    heads = enumerate(plan.specification.people)
     levels = [{"people": people, "pays": losses[cohort].micro_epsilon / MICRO} for cohort, people in heads]
     return to_json({"aggregates": aggregates, "levels": levels, "guarantee": str(plan.guarantee)})
 

@@ -1,16 +1,18 @@
 """Choose the mechanism with the smallest predicted error, from public information only."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from inspect import signature
 from math import isfinite
 from operator import add
 from typing import Any
 
+import numpy as np
+
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.guarantee import Guarantee
-from discretion.mechanisms import MECHANISMS, Belief, Mechanism
+from discretion.mechanisms import BY_NAME, MECHANISMS, Belief, Mechanism
 from discretion.plan.assumption import Prediction, predictions
 from discretion.preference import MICRO, Specification
 from discretion.release import Error
@@ -18,6 +20,7 @@ from discretion.render.sheet import Sheet, amount, to_html
 from discretion.statistics import Aggregate, Request
 
 POSITIONS = {"aggregate", "specification", "belief"}  # what every mechanism is proposed with; the rest are options
+INEXACT = "Its arithmetic is not exact. Ask for it by name."
 MOST_LINES = 12  # of charges in an explanation
 MOST_COMPARED = 2_000  # levels for which assumptions are compared
 MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
@@ -74,8 +77,8 @@ class Plan:
 
     @property
     def guarantee(self) -> Guarantee:
-        """All choices together, by the plan's own cohorts: what is charged."""
-        return reduce(add, (_over(self.specification, choice.mechanism.guarantee) for choice in self.choices))
+        """Return what is charged: all choices together."""
+        return reduce(add, (choice.mechanism.guarantee for choice in self.choices))
 
     @property
     def request(self) -> Request:
@@ -160,7 +163,12 @@ def _choose_one(
     options: dict[str, Any],
 ) -> Choice:
     candidates = sorted(
-        (_candidate(name, aggregate, specification, belief, options if name == forced else {}) for name in MECHANISMS),
+        (
+            Candidate(name=name, reason=INEXACT)  # not tuned: it could not be chosen
+            if name in BY_NAME and name != forced
+            else _candidate(name, aggregate, specification, belief, options if name == forced else {})
+            for name in MECHANISMS
+        ),
         key=lambda candidate: candidate.error.total if candidate.error is not None else float("inf"),
     )
     chosen = next(c for c in candidates if c.name == forced or (forced == "auto" and not _is_float(c)))
@@ -184,11 +192,6 @@ def _reasons(candidates: Sequence[Candidate]) -> list[str]:
     for candidate in candidates:
         names.setdefault(candidate.reason, []).append(candidate.name)
     return [f"  {', '.join(who)}: {reason}" for reason, who in names.items()]
-
-
-def _over(specification: Specification, guarantee: Guarantee) -> Guarantee:
-    """The same losses under the names the cohorts have in `specification`, where they come in the same order."""
-    return replace(guarantee, losses=dict(zip(specification.epsilons, guarantee.losses.values(), strict=True)))
 
 
 def _is_float(candidate: Candidate) -> bool:
@@ -228,14 +231,13 @@ def _plain(choice: Choice) -> list[str]:
 
 def _charges(choice: Choice) -> list[str]:
     """What the cohorts pay and keep; the middle of a long list is left out."""
-    spent = choice.mechanism.guarantee.losses
-    levels = list(zip(choice.specification.epsilons, choice.specification.people, strict=True))
+    spent = [loss.micro_epsilon for loss in choice.mechanism.guarantee.losses.values()]
+    levels = list(zip(choice.specification.epsilons, choice.specification.people, spent, strict=True))
     half = MOST_LINES // 2
     shown = levels if len(levels) <= MOST_LINES else levels[:half] + levels[-half:]
     lines = [
-        f"  {people:>10,} people with ε = {_epsilon(epsilon)} pay {_epsilon(spent[epsilon].micro_epsilon)}"
-        f", keep {_epsilon(epsilon - spent[epsilon].micro_epsilon)}"
-        for epsilon, people in shown
+        f"  {people:>10,} people with ε = {_epsilon(epsilon)} pay {_epsilon(paid)}, keep {_epsilon(epsilon - paid)}"
+        for epsilon, people, paid in shown
     ]
     if len(shown) < len(levels):
         lines.insert(half, f"  ... {len(levels) - len(shown)} more levels")
@@ -283,13 +285,10 @@ def _candidate_row(candidate: Candidate, chosen: Candidate) -> tuple[str, ...]:
 def _charge_sheet(plan: Plan) -> Sheet:
     """What everybody pays; the middle of a long list of levels is left out."""
     losses = plan.guarantee.losses
-    offered = {
-        cohort: sum(choice.specification.epsilons[place] for choice in plan.choices)
-        for place, cohort in enumerate(plan.specification.epsilons)
-    }
+    offered = np.sum([choice.specification.micro for choice in plan.choices], axis=0).tolist()
     rows = [
         (f"{people:,}", _epsilon(offered[cohort]), _epsilon(losses[cohort].micro_epsilon))
-        for cohort, people in zip(plan.specification.epsilons, plan.specification.people, strict=True)
+        for cohort, people in enumerate(plan.specification.people)
     ]
     parts = len(plan.choices)
     split = (f"the share is split over {parts} aggregates",) if parts > 1 else ()
