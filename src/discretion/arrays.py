@@ -1,7 +1,8 @@
 """Questions about arrays and data frames: one ε per person, no ledger. Each is specification → plan → release.
 
-Every function takes `epsilon`, one per person; those about numbers `bounds`, and perhaps `grid` and `required`; and all
-of them these choices:
+Every function takes `epsilon`, one per person; those about numbers `bounds`, and perhaps `grid` (the step between the
+candidate answers of a quantile; sums, means and variances pay no attention to it) and `required`; and all of them these
+choices:
 
 mechanism   "auto" (the smallest predicted error) or a name; a name may be followed by that mechanism's own options
 assume      None: nothing about the data; "gradual": people of similar ε are alike, and how values depend on ε is
@@ -75,15 +76,17 @@ def variance(values: Any, *, population: bool = False, **choices: Any) -> Releas
 
 
 def median(values: Any, **choices: Any) -> Release:
-    """The lower median of values, each clamped to `bounds`; see `quantile`."""
+    """Return a median of values, each clamped to `bounds`; see `quantile`."""
     return _numeric("median", "quantile", values, Fraction(1, 2), **choices)
 
 
 def quantile(values: Any, q: float, **choices: Any) -> Release:
-    """The value of rank ⌈q·n⌉ among the n people who have one, each clamped to `bounds`.
+    """Return the value of rank ⌈q·n⌉ among the n people who have one, each clamped to `bounds`.
 
-    Candidates are the points of a grid, 1,000 steps from bound to bound or `grid` apart. The error is in ranks: a
-    share of the people. `required` as for `sum`.
+    Where q·n is whole, as for the median of an even number, any value from there to the next higher one may be
+    returned, as in SQL. Candidates are the points of a grid, 1,000 steps from bound to bound or `grid` apart; for
+    whole numbers in a span of 1,000 or less, every value. The error is in ranks: a share of the people. `required` as
+    for `sum`.
     """
     if not 0 <= q <= 1:
         raise InvalidDeclaration(f"q must be from 0 (the minimum) to 1 (the maximum), got {q!r}.")

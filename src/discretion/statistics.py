@@ -38,7 +38,7 @@ class Aggregate:
     groups: int = 1
     rows_per_person: int = 1
     complete: bool = False  # everybody in the register has exactly one row with a value: n is public
-    rank: Fraction | None = None  # for a quantile: 0 is the minimum, 1/2 the lower median, 1 the maximum
+    rank: Fraction | None = None  # for a quantile: 0 is the minimum, 1/2 the median, 1 the maximum
     sample: bool = False  # for a variance: divide by n − 1 instead of n
 
     def __post_init__(self) -> None:
@@ -145,9 +145,10 @@ def _candidate_step(low: Fraction, high: Fraction, whole: bool) -> Fraction:
 def _sum_step(kind: Kind, whole: bool, low: Fraction, high: Fraction, rows_per_person: int) -> Fraction:
     """Return a power of ten: fine enough not to matter next to the noise, coarse enough for the sampler."""
     room = Fraction(LARGEST_MOVE, 2 * rows_per_person)  # twice: under value a person leaves one group for another
-    most = min(Fraction(MOST_STEPS), Fraction(sqrt(room)))
-    if kind != "variance":
-        most = min(Fraction(10 * MOST_STEPS), room)
+    # The width is twice the largest number. The noise of a mean spans up to 2.4 times the width, times rows_per_person;
+    # that of a variance up to five times its square (linear._rates).
+    room = {"mean": room / 4, "variance": Fraction(sqrt(room / 10))}.get(kind, room)
+    most = min(Fraction(10 * MOST_STEPS), room)
     finest = max(max(abs(low), abs(high)) / most, (high - low) / (10 * MOST_STEPS))
     step = Fraction(10) ** (len(str(finest.numerator)) - len(str(finest.denominator)))
     while step < finest:

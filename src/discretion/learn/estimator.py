@@ -15,6 +15,7 @@ from discretion.errors import InvalidDeclaration, InvalidPreference, QueryRefuse
 from discretion.guarantee import Guarantee, Protects
 from discretion.learn.features import Features
 from discretion.learn.people import People, people
+from discretion.mechanisms.scheme import capped
 from discretion.mechanisms.weighted import saturation
 from discretion.noise import Floats, Rng
 from discretion.preference import LARGEST, MICRO, Integers, Specification, allowance
@@ -173,10 +174,9 @@ class PrivateFit(ABC):
 
         κ is rounded down to a multiple of what divides every level, so that sums in whole numbers stay small.
         """
-        offer = zip(owners.budget.tolist(), owners.specification.people, strict=True)
-        cap = saturation(Specification.of(offer), ratio) if self.kappa is None else int(allowance(self.kappa))
+        cap = saturation(owners.spends, ratio) if self.kappa is None else int(allowance(self.kappa))
         step = int(np.gcd.reduce(owners.budget))
-        return np.minimum(owners.budget, cap // step * step or cap)  # below every level, κ is what everybody gets
+        return capped(owners.spends, cap // step * step or cap)  # below every level, κ is what everybody gets
 
     def _publish(
         self, coefficients: Floats, noise_each: Floats | None, guarantee: Guarantee, mechanism: str, rng: Rng, why: str

@@ -1,6 +1,7 @@
 """People: whose rows these are, and what each of their owners may lose. No row's values are read here."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,15 @@ class People:
     several: bool  # a person may own any number of rows; otherwise each owns at most one
     fits: int = 1  # how many releases share the allowance
 
+    @cached_property
+    def spends(self) -> Specification:
+        """What each cohort may spend on one release."""
+        return self.specification.divided(self.fits)
+
     @property
     def budget(self) -> Integers:
-        """What each cohort may spend on one release, in micro-ε."""
-        return self.specification.micro // self.fits
+        """Return what each cohort may spend on one release, in micro-ε."""
+        return self.spends.micro
 
     @property
     def row_cohort(self) -> Integers:
