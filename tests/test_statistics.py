@@ -87,7 +87,7 @@ def test_weighing_is_exact_beyond_64_bits():
 def test_the_grid_leaves_room_for_the_noise_of_any_preferences(kind, protects, groups, rows, bounds):
     """At a millionth of ε, what preferences without a common divisor come down to; the grid is still fine enough."""
     low, high = map(Fraction, bounds)
-    shape = gridded(kind, low, high, protects=protects, groups=groups, rows_per_person=rows)
+    shape = gridded(kind, low, high, whole=False, protects=protects, groups=groups, rows_per_person=rows)
     refuse_scale(shape, 1)
     if rows == 1 and (low, kind) != (10**9, "sum"):
         assert shape.step <= (high - low) / 1_000

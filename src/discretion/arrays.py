@@ -46,10 +46,9 @@ def count(condition: Any, *, epsilon: Any, **choices: Any) -> Release:
 
 def histogram(values: Any, *, categories: Sequence[Any], epsilon: Any, **choices: Any) -> Release:
     """How many people have each of `categories`, which must be known beforehand; other values are not counted."""
-    if len(set(categories)) != len(categories) or not len(categories):
-        raise InvalidDeclaration("categories must be one or more different values.")
+    column = categories_of(values, categories)
     shape = Aggregate(kind="count", protects="value", groups=len(categories))
-    release = _answer("count", shape, categories_of(values, categories), epsilon, **choices)
+    release = _answer("count", shape, column, epsilon, **choices)
     return replace(release, columns={"category": tuple(categories), **release.columns})
 
 
@@ -108,8 +107,6 @@ def maximum(values: Any, **choices: Any) -> Release:
 
 def mode(values: Any, *, categories: Sequence[Any], epsilon: Any, **choices: Any) -> Release:
     """The most frequent of `categories`, which must be known beforehand; other values are not counted."""
-    if len(set(categories)) != len(categories) or not len(categories):
-        raise InvalidDeclaration("categories must be one or more different values.")
     found = categories_of(values, categories)
     column = ArrayColumn(present=found.present, values=np.asarray(found.group))
     shape = Aggregate(kind="mode", protects="value", upper=len(categories) - 1)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor, sqrt
+from math import ceil, floor, log10, sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -95,66 +95,35 @@ class Aggregate:
 
 
 def gridded(
-    kind: Kind,
-    low: Fraction,
-    high: Fraction,
-    *,
-    protects: Protects,
-    whole: bool = False,
-    step: Fraction | None = None,
-    groups: int = 1,
-    rows_per_person: int = 1,
-    rank: Fraction | None = None,
+    kind: Kind, low: Fraction, high: Fraction, *, whole: bool, step: Fraction | None = None, **shape: Any
 ) -> Aggregate:
-    """Return the shape of a question about numbers clamped to `low`..`high`, with the grid that every engine uses.
+    """Return the aggregate about numbers clamped to `low`..`high`, with the grid that every engine uses.
 
     `whole`: the values are whole numbers by their type. `step` is declared for the candidate answers of a quantile;
     the other kinds choose a power of ten, so fine that rounding is negligible.
     """
     if kind == "quantile":
-        origin = low
-        step = step or _candidate_step(low, high, whole)
+        every = whole and low.denominator == 1 and high - low <= CANDIDATES
+        origin, step = low, step or (Fraction(1) if every else (high - low) / CANDIDATES)
         lower, upper = 0, max(1, floor((high - low) / step))
     else:
         # A sum starts at 0, where a missing value adds nothing; a mean or variance is taken around the middle, where
         # steps are smallest.
         middle = (low + high) / 2
         origin = Fraction(0) if kind == "sum" else Fraction(floor(middle)) if whole else middle
-        step = _sum_step(kind, whole, low - origin, high - origin, rows_per_person)
+        step = _sum_step(kind, whole, low - origin, high - origin, shape.get("rows_per_person", 1))
         lower, upper = floor((low - origin) / step), ceil((high - origin) / step)
-    return Aggregate(
-        kind=kind,
-        protects=protects,
-        lower=lower,
-        upper=upper,
-        origin=origin,
-        step=step,
-        groups=groups,
-        rows_per_person=rows_per_person,
-        rank=rank,
-    )
-
-
-def _candidate_step(low: Fraction, high: Fraction, whole: bool) -> Fraction:
-    """Return 1 where the candidates can be all whole numbers between the bounds, else a thousandth of the width."""
-    if whole and low.denominator == 1 and high - low <= CANDIDATES:
-        return Fraction(1)
-    return (high - low) / CANDIDATES
+    return Aggregate(kind=kind, lower=lower, upper=upper, origin=origin, step=step, **shape)
 
 
 def _sum_step(kind: Kind, whole: bool, low: Fraction, high: Fraction, rows_per_person: int) -> Fraction:
     """Return a power of ten: fine enough not to matter next to the noise, coarse enough for the sampler."""
-    room = Fraction(LARGEST_MOVE, 2 * rows_per_person)  # twice: under value a person leaves one group for another
+    room = LARGEST_MOVE / (2 * rows_per_person)  # twice: under value a person leaves one group for another
     # The width is twice the largest number. The noise of a mean spans up to 2.4 times the width, times rows_per_person;
     # that of a variance up to five times its square (linear._rates).
-    room = {"mean": room / 4, "variance": Fraction(sqrt(room / 10))}.get(kind, room)
-    most = min(Fraction(10 * MOST_STEPS), room)
-    finest = max(max(abs(low), abs(high)) / most, (high - low) / (10 * MOST_STEPS))
-    step = Fraction(10) ** (len(str(finest.numerator)) - len(str(finest.denominator)))
-    while step < finest:
-        step *= 10
-    while step / 10 >= finest:
-        step /= 10
+    most = min(10 * MOST_STEPS, {"mean": room / 4, "variance": sqrt(room / 10)}.get(kind, room))
+    finest = max(float(max(abs(low), abs(high))) / most, float(high - low) / (10 * MOST_STEPS))
+    step = Fraction(10) ** ceil(log10(finest))
     return max(step, Fraction(1)) if whole else step
 
 

@@ -83,22 +83,13 @@ class ArrayRows:
 
 def compute(request: Request, rng: Rng = None) -> tuple[Statistics, ...]:
     """Return the statistics for every measure of a request, whose source is an `ArrayRows`."""
-    rows: ArrayRows = request.source
-    known: dict[Any, Statistics] = {}  # of measures without coins, by what they have in common
-    found = []
-    for measure in request.measures:
-        one = measure.aggregate
-        mark = (one.kind, one.lower, one.upper, one.origin, one.step, measure.histogram)
-        if measure.inclusion is not None or mark not in known:
-            known[mark] = _statistics(measure, rows, rng)
-        found.append(known[mark])
-    return tuple(found)
+    return tuple(_statistics(measure, request.source, rng) for measure in request.measures)
 
 
 def _statistics(measure: Measure, rows: ArrayRows, rng: Rng) -> Statistics:
     aggregate, column = measure.aggregate, rows.column
     used = column.counted
-    if measure.inclusion is not None:
+    if measure.inclusion is not None:  # every measure tosses coins of its own: losses add up for independent ones only
         used = used & noise.keep(noise.coins(len(column), rng), measure.inclusion, rows.cohort)
     cell = rows.cohort if column.group is None else column.group * rows.cohorts + rows.cohort
     everybody = bool(used.all())
@@ -169,6 +160,8 @@ def categories_of(values: Any, categories: Sequence[Any]) -> ArrayColumn:
 
     Missing is no category: where presence is protected, it is an absence, which must count nowhere.
     """
+    if len(set(categories)) != len(categories) or not len(categories):
+        raise InvalidDeclaration("categories must be one or more different values.")
     array, _ = _array(values)
     if pa.types.is_dictionary(array.type):  # a categorical type
         array = array.dictionary_decode()

@@ -157,7 +157,7 @@ class PrivateFit(ABC):
                 "Nobody's epsilon is given. Pass fit(X, y, epsilon=one_per_row), or one for everybody as epsilon=."
             )
         owners = people(chosen, rows, protects=self.protects, groups=groups, register=register, fits=self.fits)
-        if owners.budget.max() <= 0:
+        if owners.spends.micro.max() <= 0:
             raise Unsuitable("Somebody must have an epsilon above 0 to spend; nobody has.")
         return owners
 
@@ -175,7 +175,7 @@ class PrivateFit(ABC):
         κ is rounded down to a multiple of what divides every level, so that sums in whole numbers stay small.
         """
         cap = saturation(owners.spends, ratio) if self.kappa is None else int(allowance(self.kappa))
-        step = int(np.gcd.reduce(owners.budget))
+        step = int(np.gcd.reduce(owners.spends.micro))
         return capped(owners.spends, cap // step * step or cap)  # below every level, κ is what everybody gets
 
     def _publish(

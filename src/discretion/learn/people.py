@@ -31,13 +31,8 @@ class People:
 
     @cached_property
     def spends(self) -> Specification:
-        """What each cohort may spend on one release."""
+        """Return what each cohort may spend on one release."""
         return self.specification.divided(self.fits)
-
-    @property
-    def budget(self) -> Integers:
-        """Return what each cohort may spend on one release, in micro-ε."""
-        return self.spends.micro
 
     @property
     def row_cohort(self) -> Integers:

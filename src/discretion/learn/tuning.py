@@ -93,9 +93,8 @@ def _together(micro: Integers, strict: NDArray[np.bool_], pilot: Spent, final: S
     paid = _paid(*final)
     paid[strict] += _paid(*pilot)
     specification, cohort = Specification.assign(micro / MICRO)
-    by_cohort = np.zeros(len(specification.epsilons), dtype=np.int64)
-    by_cohort[cohort] = paid  # the same for everybody in a cohort
-    return Guarantee.of(specification, by_cohort, protects=final[0].protects)
+    first = np.unique(cohort, return_index=True)[1]  # everybody in a cohort paid the same
+    return Guarantee.of(specification, paid[first], protects=final[0].protects)
 
 
 def _paid(guarantee: Guarantee, micro: Integers) -> Integers:
