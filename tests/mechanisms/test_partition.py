@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from contracts import Universe, check_nobody_loses_more_than_the_charge, losses_of, violations
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.mechanisms import MECHANISMS, Belief
-from discretion.mechanisms.committee import GroupCommittee, shares
+from discretion.mechanisms.committee import Committee, shares
 from discretion.mechanisms.cuts import precision_cuts, privacy_cuts, privacy_cuts_each, utility_cuts
 from discretion.mechanisms.scheme import Group, Scheme, paid, without_dominated
 from discretion.noise import simulation
@@ -203,7 +203,7 @@ def test_nobody_loses_more_than_their_group(question, cuts):
     """All 4^4 datasets of four people, both neighbours of each; two groups."""
     universe = Universe((0.1, 0.2, 0.9, 1.0), STATES)
     mechanism = propose(ASKED[question], universe.specification, Belief(), groups=2, cuts=cuts)
-    assert isinstance(mechanism, GroupCommittee)
+    assert isinstance(mechanism, Committee)
     losses = check_nobody_loses_more_than_the_charge(mechanism, universe)
     assert max(losses) > 0
 

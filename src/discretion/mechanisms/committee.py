@@ -22,7 +22,7 @@ from discretion.statistics import Aggregate, Measure, Statistics
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupCommittee:
+class Committee:
     """Answer each group with its own smallest ε, then combine the answers.
 
     Definition  [LXJJ17] Definition 3 with the ensemble of section 4.4. Quantiles (medians, minima, maxima), variances
@@ -63,7 +63,7 @@ class GroupCommittee:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChoosingCommittee(GroupCommittee):
+class ChoosingCommittee(Committee):
     """A committee whose members choose among grid values."""
 
     members: tuple[Rank, ...]
@@ -74,7 +74,7 @@ class ChoosingCommittee(GroupCommittee):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RatioCommittee(GroupCommittee):
+class RatioCommittee(Committee):
     """A committee whose members release noisy totals."""
 
     members: tuple[Linear, ...]
@@ -90,7 +90,7 @@ class RatioCommittee(GroupCommittee):
 
 def committee(
     aggregate: Aggregate, specification: Specification, belief: Belief, partitions: Sequence[tuple[Group, ...]]
-) -> GroupCommittee:
+) -> Committee:
     """Return the committee whose groups have most precision together, Σ (n_i ε_i)²."""
     groups = max(partitions, key=lambda found: _weights(found, specification).sum())
     schemes = [group.scheme(specification) for group in groups]

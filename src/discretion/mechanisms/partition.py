@@ -11,7 +11,7 @@ from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.guarantee import Guarantee
 from discretion.mechanisms.accuracy import believed, laplace_variance, total_error
 from discretion.mechanisms.belief import Belief
-from discretion.mechanisms.committee import GroupCommittee, committee
+from discretion.mechanisms.committee import Committee, committee
 from discretion.mechanisms.cuts import precision_cuts, privacy_cuts, privacy_cuts_each
 from discretion.mechanisms.level import refuse_nobody
 from discretion.mechanisms.linear import is_affine, parts, refuse_scale, tally
@@ -94,7 +94,7 @@ def propose(
     rounds: int = 1,
     smallest: int = 1,
     drop: bool = False,
-) -> "Partition | GroupCommittee":
+) -> "Partition | Committee":
     _refuse_options(specification, groups, cuts, ensemble, rounds, smallest)
     refuse_nobody(specification)
     plan = _Plan(specification=specification, groups=groups, cuts=cuts, rounds=rounds, smallest=smallest, drop=drop)

@@ -18,7 +18,7 @@ from discretion.preference import MICRO, Specification
 from discretion.release import Error
 from discretion.statistics import Aggregate, Measure, Statistics
 
-SATURATED = 30.0  # a larger ε is treated as this: nothing more is gained, and doubles overflow
+USEFUL_EPSILON = 30.0  # a larger ε is treated as this: nothing more is gained, and doubles overflow
 SHARE = {2.0: 0.65, 3.0: 0.28}  # β over ε, the best on evenly spread values; elsewhere 1/(2γ − 2)
 
 
@@ -83,7 +83,7 @@ def propose(
         raise Unsuitable("It answers one quantile, without groups.")
     if not aggregate.complete:
         raise Unsuitable("Its noise depends on how many people there are, which is secret here (see `required`).")
-    epsilon = min(specification.strictest / MICRO, SATURATED)
+    epsilon = min(specification.strictest / MICRO, USEFUL_EPSILON)
     if not 1 < gamma < inf:
         raise InvalidDeclaration(f"gamma must be above 1 and finite, got {gamma!r}.")
     beta = epsilon * SHARE.get(gamma, 1 / (2 * max(1.0, gamma - 1))) if beta is None else beta
