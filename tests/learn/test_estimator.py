@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from inspect import signature
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 import discretion
-from discretion import noise
+from discretion import learn, noise
 from discretion.errors import InvalidDeclaration, InvalidPreference, QueryRefused
 from discretion.learn import LinearRegression, LinearSVC, LogisticRegression
 
@@ -90,7 +91,13 @@ def test_a_clone_keeps_what_is_routed_to_it():
         assert {"epsilon": True, "groups": None, "register": None} == get_routing_for_object(clone(asked)).fit.requests
 
 
-@pytest.mark.parametrize("estimator", [LinearRegression, LogisticRegression, LinearSVC])
+def test_every_estimator_is_checked_and_documented():
+    assert set(learn._ESTIMATORS) == {type(one).__name__ for one in ESTIMATORS}
+    page = (Path(__file__).parents[2] / "docs" / "learning.md").read_text()
+    assert all(f"`{name}`" in page for name in learn._ESTIMATORS)
+
+
+@pytest.mark.parametrize("estimator", dict.fromkeys(type(one) for one in ESTIMATORS))
 def test_parameters_are_those_of_the_signature_and_shown_where_they_differ(estimator):
     declared = estimator(bounds=(-1, 1), holdout="public")
     assert set(signature(estimator).parameters) == set(declared.get_params())

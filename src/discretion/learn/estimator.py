@@ -127,7 +127,8 @@ class PrivateFit(ABC):
         """Refuse parameters that contradict one another or mean nothing."""
         uniform = ", ".join(map(repr, self._uniform_methods))
         if self.method not in ("weighted", *self._uniform_methods):
-            raise InvalidDeclaration(f"method must be one of 'weighted', {uniform}, got {self.method!r}.")
+            methods = ", ".join(filter(None, ("'weighted'", uniform)))
+            raise InvalidDeclaration(f"method must be one of {methods}, got {self.method!r}.")
         if self.method == "weighted" and self.mechanism is not None:
             raise InvalidDeclaration(f"mechanism= is for method={uniform}; 'weighted' honours epsilon by weights.")
         if self.method == "weighted" and self.options is not None:
