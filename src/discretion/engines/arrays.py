@@ -112,10 +112,9 @@ def _statistics(measure: Measure, rows: ArrayRows, rng: Rng) -> Statistics:
 
 def _rounded(values: Floats) -> Floats:
     """Round to whole numbers, half away from 0 like ROUND in SQL; `np.rint` would round 2.5 to 2."""
-    whole = np.trunc(values)
-    rest = values - whole  # exactly
-    whole += rest >= 0.5
-    whole -= rest <= -0.5
+    whole = np.rint(values)
+    halves = np.abs(values - whole) == 0.5  # exactly
+    whole[halves] = values[halves] + np.copysign(0.5, values[halves])
     return whole
 
 
