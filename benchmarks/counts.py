@@ -20,7 +20,7 @@ from discretion.mechanisms.accuracy import laplace_variance
 from discretion.mechanisms.cuts import privacy_cuts
 from discretion.mechanisms.exponential import Exponential
 from discretion.mechanisms.linear import Linear
-from discretion.mechanisms.sample import Sample, rates
+from discretion.mechanisms.sample import Sample
 from discretion.plan import choose
 from discretion.preference import Specification
 from discretion.statistics import Aggregate, Statistics
@@ -71,7 +71,7 @@ def mean_squared_error(mechanism: Any, ones: np.ndarray) -> float:
     share = np.array(mechanism.weights) / float(mechanism.divisor)
     coins = 0.0
     if isinstance(mechanism, Sample):
-        kept = rates(mechanism.specification, mechanism.threshold)
+        kept = mechanism.scheme.rates
         coins = float(ones @ (share**2 * kept * (1 - kept)))
         share = share * kept
     noise_variance = laplace_variance(float(mechanism.scales[0])) * (mechanism.unit / float(mechanism.divisor)) ** 2

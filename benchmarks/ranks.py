@@ -11,8 +11,8 @@ from rich.table import Table
 from scipy.special import betaincinv
 
 from discretion import noise
-from discretion.mechanisms import Belief, weighted_rank
-from discretion.mechanisms.rank import propose_exponential, propose_minimum, propose_sample, propose_threshold
+from discretion.mechanisms import exponential, minimum, sample, threshold, weighted_rank
+from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.sensitivity import Ordered, log_smooth
 from discretion.mechanisms.smooth import largest_alpha
 from discretion.preference import MICRO, Specification
@@ -21,11 +21,11 @@ from discretion.statistics import Aggregate, Statistics
 MEDIAN = Fraction(1, 2)
 NOTHING, INDEPENDENT = Belief(), Belief(assume="independent")
 MECHANISMS = {
-    "M": lambda *shape: propose_minimum(*shape, NOTHING),
-    "T, t = max": lambda *shape: propose_threshold(*shape, NOTHING, threshold="max"),
-    "S, t = max": lambda *shape: propose_sample(*shape, NOTHING, threshold="max"),
-    "S-avg": lambda *shape: propose_sample(*shape, NOTHING, threshold="mean"),
-    "PE": lambda *shape: propose_exponential(*shape, NOTHING),
+    "M": lambda *shape: minimum.propose(*shape, NOTHING),
+    "T, t = max": lambda *shape: threshold.propose(*shape, NOTHING, threshold="max"),
+    "S, t = max": lambda *shape: sample.propose(*shape, NOTHING, threshold="max"),
+    "S-avg": lambda *shape: sample.propose(*shape, NOTHING, threshold="mean"),
+    "PE": lambda *shape: exponential.propose(*shape, NOTHING),
     "weighted_rank": lambda *shape: weighted_rank.propose(*shape, NOTHING),
     "weighted_rank, independent": lambda *shape: weighted_rank.propose(*shape, INDEPENDENT),
 }
@@ -63,7 +63,7 @@ def speed(people: int = 1_000_000, values: int = 1_000, levels: int = 100) -> Ta
     slow, costs = _timed(lambda: _straightforward(value, (cohort + 1) * MICRO // levels, tried))
     slow *= values / len(tried)
     table.add_row(f"PE, everybody for every candidate ({len(tried)} timed)", f"{1e3 * slow:,.0f}", "1")
-    for name, propose in (("PE", propose_exponential), ("weighted_rank", weighted_rank.propose)):
+    for name, propose in (("PE", exponential.propose), ("weighted_rank", weighted_rank.propose)):
         mechanism = propose(shape, specification, NOTHING)
         fast, scores = min((_timed(lambda m=mechanism: m.scores(statistics)) for _ in range(5)), key=lambda t: t[0])
         drawn, _ = min((_timed(lambda m=mechanism: m.release(statistics, None)) for _ in range(5)), key=lambda t: t[0])
@@ -132,10 +132,10 @@ def modes(runs: int = 200) -> Table:
     """The most frequent of 12 categories, 300 people: how many fewer people the answer has, as a share of all."""
     table = Table(title=f"Mode of 12 categories, 300 people, default preferences: mean regret, {runs} draws")
     contenders = {
-        "M": lambda *shape: propose_minimum(*shape, NOTHING),
-        "S, t = max": lambda *shape: propose_sample(*shape, NOTHING, threshold="max"),
-        "PE, exponential": lambda *shape: propose_exponential(*shape, NOTHING, rule="exponential"),
-        "PE, permute and flip": lambda *shape: propose_exponential(*shape, NOTHING),
+        "M": lambda *shape: minimum.propose(*shape, NOTHING),
+        "S, t = max": lambda *shape: sample.propose(*shape, NOTHING, threshold="max"),
+        "PE, exponential": lambda *shape: exponential.propose(*shape, NOTHING, rule="exponential"),
+        "PE, permute and flip": lambda *shape: exponential.propose(*shape, NOTHING),
         "weighted, exponential": lambda *shape: weighted_rank.propose(*shape, INDEPENDENT, rule="exponential"),
         "weighted, permute and flip": lambda *shape: weighted_rank.propose(*shape, INDEPENDENT),
     }

@@ -172,8 +172,7 @@ def losses_of(mechanism: Any, universe: Universe) -> list[float]:
 
 def charges_of(mechanism: Any, universe: Universe) -> list[float]:
     """What each person is charged, in ε."""
-    levels = universe.specification.epsilons
-    return [mechanism.guarantee.losses[levels[cohort]].micro_epsilon / MICRO for cohort in universe.cohort]
+    return [mechanism.guarantee.losses[cohort].micro_epsilon / MICRO for cohort in universe.cohort]
 
 
 def check_nobody_loses_more_than_the_charge(mechanism: Any, universe: Universe) -> list[float]:

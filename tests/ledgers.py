@@ -39,7 +39,8 @@ def clinic(place: str, preferences: dict[Any, int] = PEOPLE, **options: Any) -> 
 
 def all_of(offer: Offer, *, delta: int = 0, **kind: Any) -> Guarantee:
     """A plan that spends everything it was offered."""
-    losses = {micro: Loss(micro * offer.parts, delta if micro else 0) for micro in offer.specification.epsilons}
+    offered = enumerate(offer.specification.epsilons)
+    losses = {place: Loss(micro * offer.parts, delta if micro else 0) for place, micro in offered}
     return Guarantee(protects="presence", losses=losses, model=offer.model, **kind)
 
 

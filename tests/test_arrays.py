@@ -175,16 +175,16 @@ def test_whole_numbers_are_not_shifted_by_bounds_between_them():
     assert pytest.approx(AGES.mean(), abs=1e-3) == release.value
 
 
-def test_negative_values_and_a_grid_of_ones_own():
+def test_a_grid_is_for_quantiles_and_does_not_round_sums():
     values = INCOME - 500
-    release = dn.sum(values, epsilon=np.full(N, 500.0), bounds=(-500, 500), grid=0.25)
+    release = dn.sum(values, epsilon=np.full(N, 500.0), bounds=(-500, 500), grid=100)
     assert pytest.approx(values.sum(), abs=60) == release.value
 
 
 def test_large_totals_are_exact_integers_before_the_noise():
     """Sums and squares of nine-digit numbers: a double would lose the last digits."""
     values = np.full(N, 999_999_999)
-    release = dn.sum(values, epsilon=np.full(N, 1000.0), bounds=(0, 10**9), grid=1)
+    release = dn.sum(values, epsilon=np.full(N, 1000.0), bounds=(0, 10**9))
     assert pytest.approx(values.sum(), abs=1e8) == release.value
 
 
@@ -237,7 +237,9 @@ def test_options_follow_the_name():
         (lambda: dn.sum([1.0], epsilon=[1], bounds=(1, 1)), InvalidDeclaration, "ascend"),
         (lambda: dn.sum([1.0], epsilon=[1], bounds=(0, float("inf"))), InvalidDeclaration, "finite"),
         (lambda: dn.sum([1.0], epsilon=[1], bounds=(0, 1), grid=0), InvalidDeclaration, "grid"),
-        (lambda: dn.sum([1.0], epsilon=[1], bounds=(0, 1e12), grid=1e-6), Unsuitable, "coarser grid"),
+        (lambda: dn.median([1.0], epsilon=[1], bounds=(0, 1e12), grid=1e-6), InvalidDeclaration, "coarser grid"),
+        (lambda: dn.sum([1.0], epsilon=[1], bounds=(0, 1e300)), InvalidDeclaration, "within"),
+        (lambda: dn.sum([1.0], epsilon=[1], bounds=(0, 1e-300)), InvalidDeclaration, "closer"),
         (lambda: dn.sum(["a"], epsilon=[1], bounds=(0, 1)), InvalidDeclaration, "must be numbers"),
         (lambda: dn.histogram(["a"], epsilon=[1], categories=[]), InvalidDeclaration, "categories"),
         (lambda: dn.histogram(["a"], epsilon=[1], categories=["a", "a"]), InvalidDeclaration, "different"),

@@ -13,12 +13,12 @@ def promise(*losses: int, **kind: object) -> Guarantee:
 
 def test_losses_add_up_cohort_by_cohort():
     total = promise(10, 20) + promise(1, 2)
-    assert {100_000: Loss(11), 1_000_000: Loss(22)} == dict(total.losses)
+    assert {0: Loss(11), 1: Loss(22)} == dict(total.losses)
 
 
 def test_a_cohort_that_only_one_release_used_pays_only_for_that():
-    only = Guarantee(protects="value", losses={100_000: Loss(7, 3)})
-    assert {100_000: Loss(17, 3), 1_000_000: Loss(20)} == dict((promise(10, 20) + only).losses)
+    only = Guarantee(protects="value", losses={0: Loss(7, 3)})
+    assert {0: Loss(17, 3), 1: Loss(20)} == dict((promise(10, 20) + only).losses)
 
 
 def test_float_arithmetic_is_contagious():
@@ -40,7 +40,7 @@ def test_it_honours_a_specification_when_nobody_loses_more_than_they_have():
 
 
 def test_delta_is_honoured_only_up_to_what_is_allowed():
-    approximate = Guarantee(protects="value", losses={100_000: Loss(1, 1_000_000)})
+    approximate = Guarantee(protects="value", losses={0: Loss(1, 1_000_000)})
     assert not approximate.honours(PEOPLE)
     assert approximate.honours(PEOPLE, pico_delta=1_000_000)
 

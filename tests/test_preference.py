@@ -60,7 +60,7 @@ def test_equal_levels_are_merged():
 
 
 @pytest.mark.parametrize(
-    ("epsilons", "people"), [((), ()), ((1,), (1, 2)), ((2, 1), (1, 1)), ((1, 1), (1, 1)), ((-1,), (1,)), ((1,), (-1,))]
+    ("epsilons", "people"), [((), ()), ((1,), (1, 2)), ((2, 1), (1, 1)), ((-1,), (1,)), ((1,), (-1,))]
 )
 def test_a_malformed_specification_is_refused(epsilons, people):
     with pytest.raises(InvalidPreference):
@@ -91,3 +91,8 @@ def test_counting_and_sorting_give_the_same_cohorts():
     sorted_, others = Specification.assign(np.append(epsilons, 9.0))
     assert (counted.epsilons, counted.people) == (sorted_.epsilons[:-1], sorted_.people[:-1])
     assert places.tolist() == others[:-1].tolist()
+
+
+def test_divided_cohorts_keep_their_places_although_their_amounts_may_become_equal():
+    specification = Specification(epsilons=(3, 6, 11, 12), people=(1, 2, 3, 4))
+    assert Specification(epsilons=(0, 1, 1, 2), people=(1, 2, 3, 4)) == specification.divided(6)

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from discretion.errors import InvalidDeclaration
-from discretion.statistics import Aggregate, Statistics, weigh
+from discretion.mechanisms.linear import refuse_scale
+from discretion.statistics import Aggregate, Statistics, gridded, weigh
 
 
 def everything_one_person_can_add(aggregate: Aggregate) -> list[tuple[int, ...]]:
@@ -76,3 +77,30 @@ def test_statistics_never_show_a_number():
 
 def test_weighing_is_exact_beyond_64_bits():
     assert 3 * 2**80 == weigh(np.array([[2**62, 2**62]]), np.array([2**18, 2**19]))[0]
+
+
+@pytest.mark.parametrize("bounds", [(0, 1), (-7, 7), ("17.5", 95), (0, "1e6"), (10**9, 10**9 + 1)])
+@pytest.mark.parametrize("rows", [1, 3, 100])
+@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize("protects", ["value", "presence"])
+@pytest.mark.parametrize("kind", ["sum", "mean", "variance"])
+def test_the_grid_leaves_room_for_the_noise_of_any_preferences(kind, protects, groups, rows, bounds):
+    """At a millionth of ε, what preferences without a common divisor come down to; the grid is still fine enough."""
+    low, high = map(Fraction, bounds)
+    shape = gridded(kind, low, high, whole=False, protects=protects, groups=groups, rows_per_person=rows)
+    refuse_scale(shape, 1)
+    if rows == 1 and (low, kind) != (10**9, "sum"):
+        assert shape.step <= (high - low) / 1_000
+
+
+def test_half_a_step_is_rounded_away_from_0():
+    shape = Aggregate(kind="sum", protects="value", lower=-3, upper=4)
+    halves = [Fraction(n, 2) for n in range(-9, 10)]
+    assert [-3, -3, -3, -3, -3, -2, -2, -1, -1, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4] == [shape.nearest(one) for one in halves]
+
+
+def test_the_steps_of_whole_numbers_fall_on_them():
+    for kind, rank in (("sum", None), ("mean", None), ("quantile", Fraction(1, 2))):
+        shape = gridded(kind, Fraction(-1, 2), Fraction(181, 2), protects="value", whole=True, rank=rank)
+        fits = kind != "quantile"  # candidates begin at the bound, so they are not all whole
+        assert fits == all(n == shape.value(shape.nearest(n)) for n in range(91))

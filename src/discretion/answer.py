@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 
 import pyarrow as pa
@@ -16,12 +16,11 @@ from discretion.errors import BudgetExhausted, EngineFailed, LedgerFailed, PlanO
 from discretion.ledger import Ledger, Offer
 from discretion.ledger.clock import Clock
 from discretion.ledger.containment import CHANGED, contained, shape_of
-from discretion.mechanisms import answer as draw
 from discretion.mechanisms.belief import Assume, Belief
 from discretion.noise import Floats, Rng
-from discretion.plan import Plan, choose
-from discretion.plan.flank import flanked, interval_errors, weights
-from discretion.query import Asked, Query, parse
+from discretion.plan import Plan, flow
+from discretion.plan.flow import Manner
+from discretion.query import Query, parse
 from discretion.query.uncertainty import propagate
 from discretion.release import Error, Release
 from discretion.statistics import Statistics
@@ -112,19 +111,9 @@ def conclude(
     query: Query, plan: Plan, statistics: Sequence[Statistics], *, entry: str = "", rng: Rng = None
 ) -> Release:
     """Draw the noise, then compute the answer and its error from what was released."""
-    answers = [draw(choice.mechanism, found, rng) for choice, found in zip(plan.choices, statistics, strict=True)]
-    released = [values for values, _ in answers]
-    errors = interval_errors(query, released, [by_group for _, by_group in answers])
-    return Release(
-        columns=query.finish(released),
-        errors=_errors(query, released, errors, query.shown(released)),
-        mechanism=" + ".join(dict.fromkeys(choice.chosen.name for choice in plan.choices)),
-        guarantee=plan.guarantee,
-        simulated=rng is not None,
-        entry=entry,
-        explanation=str(plan),
-        comparison=plan.comparison,
-    )
+    released, errors = flow.draw(plan, len(query.asked), statistics, rng)
+    shown = _errors(query, released, errors, query.shown(released))
+    return flow.conclude(plan, query.finish(released), shown, entry=entry, rng=rng)
 
 
 def rows(query: Query, offer: Offer, ledger: Ledger) -> Rows:
@@ -157,26 +146,11 @@ def _changes(offer: Offer, ledger: Ledger) -> pa.Table | None:
 def propose(question: Question, query: Query, ledger: Ledger) -> tuple[Offer, Plan]:
     """What everybody may spend on each part of the question, and the plan that spends it best."""
     belief = Belief(assume=question.assume, expect=question.expect)
-    parts = weights(query) if question.with_interval else (1,) * len(query.asked)
-    paid = sum(parts) - sum(part for part, one in zip(parts, query.asked, strict=False) if _is_free(one, question))
-    offer = ledger.offer(query.table.register, share=question.share, parts=paid or 1, partial=question.partial)
-    asked = flanked(query, offer.specification, belief, question.mechanism) if question.with_interval else query
-    plan = choose(
-        asked.aggregates,
-        offer.specification,
-        belief,
-        mechanism=question.mechanism,
-        source=rows(asked, offer, ledger),
-        weights=parts,
-        labels=[one.text for one in asked.asked],
-    )
-    return offer, plan
-
-
-def _is_free(asked: Asked, question: Question) -> bool:
-    """Whether the answer is public, so that the others can have its part of the share."""
-    counts = asked.aggregate.kind in ("count", "people") and asked.aggregate.size_is_public
-    return counts and question.mechanism in ("auto", "public")
+    manner = Manner(mechanism=question.mechanism, belief=belief, with_interval=question.with_interval)
+    paid = flow.parts(query.asked, manner)
+    offer = ledger.offer(query.table.register, share=question.share, parts=paid, partial=question.partial)
+    asked, plan = flow.propose(query.asked, offer.specification, manner)
+    return offer, replace(plan, source=rows(replace(query, asked=asked), offer, ledger))
 
 
 def _charge(

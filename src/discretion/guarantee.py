@@ -35,7 +35,7 @@ class Guarantee:
     """For two neighbouring databases, nobody's odds move by more than e^ε of their cohort (up to δ)."""
 
     protects: Protects
-    losses: Mapping[int, Loss]  # the cohort (by its available micro-ε) -> the loss of each of its members
+    losses: Mapping[int, Loss]  # the cohort, by its place in the specification -> the loss of each of its members
     model: Model = "personalized"
     unit: Unit = "person"
     arithmetic: Arithmetic = "exact"
@@ -56,9 +56,10 @@ class Guarantee:
     def of(
         cls, specification: Specification, micro_epsilon: Iterable[int], *, protects: Protects, **kind: Any
     ) -> "Guarantee":
-        """The pure guarantee that costs the cohorts of `specification` these micro-ε, in their order."""
+        """Return the pure guarantee that costs the cohorts of `specification` these micro-ε, in their order."""
         spent = [Loss(int(loss)) for loss in micro_epsilon]
-        return cls(protects=protects, losses=dict(zip(specification.epsilons, spent, strict=True)), **kind)
+        places = range(len(specification.epsilons))
+        return cls(protects=protects, losses=dict(zip(places, spent, strict=True)), **kind)
 
     def __add__(self, other: "Guarantee") -> "Guarantee":
         """Both releases together: losses add up, cohort by cohort."""
@@ -79,10 +80,10 @@ class Guarantee:
         return replace(self, losses=total, arithmetic=arithmetic)
 
     def honours(self, specification: Specification, *, pico_delta: int = 0) -> bool:
-        """Whether everybody in `specification` loses at most what they have available."""
-        known = set(specification.epsilons)
+        """Return whether everybody in `specification` loses at most what they have available."""
+        available = dict(enumerate(specification.epsilons))
         return all(
-            cohort in known and loss.micro_epsilon <= cohort and loss.pico_delta <= pico_delta
+            cohort in available and loss.micro_epsilon <= available[cohort] and loss.pico_delta <= pico_delta
             for cohort, loss in self.losses.items()
         )
 

@@ -61,10 +61,11 @@ def round_down(micro_epsilon: Integers, menu: Iterable[float]) -> Integers:
 class Specification:
     """The preferences in force: cohorts of people who have the same ε available.
 
-    It comes from the register, never from the rows present, and is public.
+    It comes from the register, never from the rows present, and is public. A cohort is named by its place: amounts
+    that were divided and rounded down may be equal.
     """
 
-    epsilons: tuple[int, ...]  # micro-ε available to each cohort, strictly ascending
+    epsilons: tuple[int, ...]  # micro-ε available to each cohort, ascending
     people: tuple[int, ...]  # head-count of each cohort over the register
 
     def __post_init__(self) -> None:
@@ -73,8 +74,8 @@ class Specification:
                 f"A specification needs one head-count per cohort and at least one cohort, got "
                 f"{len(self.epsilons)} cohorts and {len(self.people)} head-counts."
             )
-        if any(a >= b for a, b in zip(self.epsilons, self.epsilons[1:], strict=False)):
-            raise InvalidPreference("The cohorts of a specification must ascend strictly in epsilon.")
+        if any(a > b for a, b in zip(self.epsilons, self.epsilons[1:], strict=False)):
+            raise InvalidPreference("The cohorts of a specification must ascend in epsilon.")
         if self.epsilons[0] < 0 or min(self.people) < 0:
             raise InvalidPreference("A specification must have no negative epsilon and no negative head-count.")
 
@@ -106,6 +107,10 @@ class Specification:
         found, cohort, people = _grouped(micro_epsilon)
         specification = cls(epsilons=tuple(found.tolist()), people=tuple(people.tolist()))
         return specification, cohort
+
+    def divided(self, parts: int) -> "Specification":
+        """Return the same people with one of so many equal parts to spend, rounded down."""
+        return self if parts == 1 else replace(self, epsilons=tuple(level // parts for level in self.epsilons))
 
     def times(self, weight: int) -> "Specification":
         """The same people with `weight` times as much to spend."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil, floor, log10, sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -13,13 +14,19 @@ from discretion.preference import Integers
 Kind = Literal["count", "people", "sum", "mean", "variance", "quantile", "mode"]
 KINDS: tuple[Kind, ...] = ("count", "people", "sum", "mean", "variance", "quantile", "mode")
 
+MOST_STEPS = 10**6  # grid steps a sum is rounded to: far finer than any noise
+LARGEST_MOVE = 10**9  # the most steps one person may move a total, so that the noise stays in range
+CANDIDATES = 1_000  # answers a quantile chooses among, unless a grid is declared
+MOST_CELLS = 1_000_000  # of a histogram, groups times candidates
+
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregate:
     """One aggregate as planner and mechanisms see it: its public shape, no column and no data.
 
-    A row's value is put on a grid before anything else: step number z stands for origin + step·z, and z is
-    clamped to lower..upper. A count is the sum of ones (lower 0, upper 1).
+    A row's value is put on a grid before anything else: step number z stands for origin + step·z. A value goes to the
+    nearest step, half a step away from 0, and z is clamped to lower..upper. A count is the sum of ones (lower 0, upper
+    1).
     """
 
     kind: Kind
@@ -31,7 +38,7 @@ class Aggregate:
     groups: int = 1
     rows_per_person: int = 1
     complete: bool = False  # everybody in the register has exactly one row with a value: n is public
-    rank: Fraction | None = None  # for a quantile: 0 is the minimum, 1/2 the lower median, 1 the maximum
+    rank: Fraction | None = None  # for a quantile: 0 is the minimum, 1/2 the median, 1 the maximum
     sample: bool = False  # for a variance: divide by n − 1 instead of n
 
     def __post_init__(self) -> None:
@@ -53,6 +60,12 @@ class Aggregate:
     def value(self, steps: Fraction | int) -> Fraction:
         """What a number of grid steps stands for."""
         return self.origin + self.step * steps
+
+    def nearest(self, value: Fraction | int) -> int:
+        """Return the grid step of a value: rounded half away from 0, like ROUND in SQL, then clamped."""
+        steps = (value - self.origin) / self.step
+        rounded = floor(abs(steps) + Fraction(1, 2)) * (1 if steps >= 0 else -1)
+        return min(max(rounded, self.lower), self.upper)
 
     @property
     def size_is_public(self) -> bool:
@@ -79,6 +92,47 @@ class Aggregate:
             return max(-low, high) if self.protects == "presence" else high - low
         largest = self.rows_per_person * max(abs(self.lower), abs(self.upper))
         return largest if self.protects == "presence" else 2 * largest
+
+
+def gridded(
+    kind: Kind, low: Fraction, high: Fraction, *, whole: bool, step: Fraction | None = None, **shape: Any
+) -> Aggregate:
+    """Return the aggregate about numbers clamped to `low`..`high`, with the grid that every engine uses.
+
+    `whole`: the values are whole numbers by their type. `step` is declared for the candidate answers of a quantile;
+    the other kinds choose a power of ten, so fine that rounding is negligible.
+    """
+    if kind == "quantile":
+        every = whole and low.denominator == 1 and high - low <= CANDIDATES
+        origin, step = low, step or (Fraction(1) if every else (high - low) / CANDIDATES)
+        lower, upper = 0, max(1, floor((high - low) / step))
+    else:
+        # A sum starts at 0, where a missing value adds nothing; a mean or variance is taken around the middle, where
+        # steps are smallest.
+        middle = (low + high) / 2
+        origin = Fraction(0) if kind == "sum" else Fraction(floor(middle)) if whole else middle
+        step = _sum_step(kind, whole, low - origin, high - origin, shape.get("rows_per_person", 1))
+        lower, upper = floor((low - origin) / step), ceil((high - origin) / step)
+    return Aggregate(kind=kind, lower=lower, upper=upper, origin=origin, step=step, **shape)
+
+
+def _sum_step(kind: Kind, whole: bool, low: Fraction, high: Fraction, rows_per_person: int) -> Fraction:
+    """Return a power of ten: fine enough not to matter next to the noise, coarse enough for the sampler."""
+    room = LARGEST_MOVE / (2 * rows_per_person)  # twice: under value a person leaves one group for another
+    # The width is twice the largest number. The noise of a mean spans up to 2.4 times the width, times rows_per_person;
+    # that of a variance up to five times its square (linear._rates).
+    most = min(10 * MOST_STEPS, {"mean": room / 4, "variance": sqrt(room / 10)}.get(kind, room))
+    finest = max(float(max(abs(low), abs(high))) / most, float(high - low) / (10 * MOST_STEPS))
+    step = Fraction(10) ** ceil(log10(finest))
+    return max(step, Fraction(1)) if whole else step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """One aggregate of a question: what the question calls it, and its public shape."""
+
+    text: str
+    aggregate: Aggregate
 
 
 @dataclass(frozen=True, kw_only=True)

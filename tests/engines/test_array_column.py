@@ -10,9 +10,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from discretion.engines.arrays import bits, categories_of, numbers
+from discretion.engines.arrays import ArrayRows, bits, categories_of, compute, numbers
 from discretion.errors import InvalidDeclaration
-from discretion.statistics import Aggregate
+from discretion.noise import simulation
+from discretion.statistics import Aggregate, Measure, Request
 
 SAME = {
     "numpy": np.array([1.0, np.nan, 3.0]),
@@ -130,7 +131,7 @@ def test_categories_of_another_type_are_refused():
 
 
 def test_a_column_never_shows_its_values():
-    assert "Column(people=2, private)" == repr(numbers(np.array([41, 42])))
+    assert "ArrayColumn(people=2, private)" == repr(numbers(np.array([41, 42])))
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
@@ -169,3 +170,15 @@ def test_numbers_of_python_are_taken_in_any_size_and_mixture(large, others):
 
 def test_a_number_beyond_doubles_is_infinite():
     assert [True, False] == numbers([1, 10**400]).present.tolist()
+
+
+def test_every_measure_tosses_coins_of_its_own():
+    """The same people in two samples would lose more than the two losses added up."""
+    aggregate = Aggregate(kind="quantile", protects="value", upper=99, rank=Fraction(1, 2))
+    sampled = Measure(aggregate=aggregate, histogram=True, inclusion=(2**63,))
+    measures = (sampled, Measure(aggregate=aggregate, histogram=True), sampled)
+    rows = ArrayRows(column=numbers(np.arange(100)), cohort=np.zeros(100, dtype=np.int64), cohorts=1)
+    first, everybody, second = compute(Request(measures=measures, source=rows), simulation(1))
+    assert 100 == everybody.counts.sum()
+    assert 20 < (first.histogram & second.histogram).sum() < first.counts.sum() < 70
+    assert not np.array_equal(first.histogram, second.histogram)

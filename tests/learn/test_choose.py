@@ -34,9 +34,7 @@ def test_with_hardly_any_privacy_it_is_the_true_answer():
 
 def test_everybody_pays_their_own_epsilon_and_presence_needs_a_state_for_it():
     release = chosen(epsilon=[0.1, 0.1, 0.5, 1.0, 1.0], protects="presence", possible=[None, "a", "b", "c"])
-    assert {100_000: 100_000, 500_000: 500_000, 1_000_000: 1_000_000} == {
-        level: loss.micro_epsilon for level, loss in release.guarantee.losses.items()
-    }
+    assert [100_000, 500_000, 1_000_000] == [loss.micro_epsilon for loss in release.guarantee.losses.values()]
     assert "presence" == release.guarantee.protects
     with pytest.raises(InvalidDeclaration, match="absent"):
         chosen(protects="presence")

@@ -56,8 +56,8 @@ def test_a_register_under_value_is_a_mistake():
 
 def test_several_fits_share_the_allowance_rounded_down():
     owners = people([0.1, 1.0], 2, fits=3)
-    assert [33_333, 333_333] == owners.budget.tolist()
-    assert owners.guarantee(owners.budget * 3, arithmetic="exact").honours(owners.specification)
+    assert [33_333, 333_333] == owners.spends.micro.tolist()
+    assert owners.guarantee(owners.spends.micro * 3, arithmetic="exact").honours(owners.specification)
 
 
 @pytest.mark.parametrize("fits", [0, -1, 1.5])

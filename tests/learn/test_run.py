@@ -9,9 +9,11 @@ from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.learn.run import partition, plan, precision, risk_utility
 from discretion.mechanisms.cuts import utility_cuts
 from discretion.noise import ALWAYS
+from discretion.preference import Specification
 
 BUDGET = np.array([0, 10_000, 20_000, 50_000, 70_000, 90_000, 110_000, 140_000, 150_000])
 HEADS = np.array([3, 1, 5, 2, 1, 7, 1, 1, 4])
+PEOPLE = Specification(epsilons=tuple(BUDGET.tolist()), people=tuple(HEADS.tolist()))
 
 
 def spent(runs):
@@ -26,7 +28,7 @@ def members(runs):
 @pytest.mark.parametrize("parts", [1, 3, 20])
 @pytest.mark.parametrize("rounds", [1, 2, 6])
 def test_nobody_pays_more_than_they_have_and_zero_is_never_asked(cuts, parts, rounds):
-    runs = partition(BUDGET, HEADS, cuts=cuts, parts=parts, rounds=rounds)
+    runs = partition(PEOPLE, cuts=cuts, parts=parts, rounds=rounds)
     assert np.all(spent(runs) <= BUDGET)
     for run, inside in zip(runs, members(runs), strict=True):
         assert 0 not in inside
@@ -36,12 +38,12 @@ def test_nobody_pays_more_than_they_have_and_zero_is_never_asked(cuts, parts, ro
 
 def test_the_groups_of_one_round_are_disjoint_and_cover_everybody():
     for cuts in ("utility", "privacy"):
-        found = members(partition(BUDGET, HEADS, cuts=cuts, parts=4))
+        found = members(partition(PEOPLE, cuts=cuts, parts=4))
         assert [1, 2, 3, 4, 5, 6, 7, 8] == sorted(index for inside in found for index in inside)
 
 
 def test_each_round_asks_for_what_is_left():
-    once, often = (partition(BUDGET, HEADS, parts=2, rounds=rounds) for rounds in (1, 50))
+    once, often = (partition(PEOPLE, parts=2, rounds=rounds) for rounds in (1, 50))
     assert list(once) == list(often[: len(once)])
     assert np.array_equal(BUDGET, spent(often))
 
@@ -63,21 +65,21 @@ def test_utility_cuts_are_the_best_of_all(smallest, parts):
 
 
 def test_privacy_cuts_use_the_number_of_groups_of_most_utility():
-    runs = plan(BUDGET, HEADS, "partition", cuts="privacy", parts=8, utility=lambda people, epsilon: people**2)
+    runs = plan(PEOPLE, "partition", cuts="privacy", parts=8, utility=lambda people, epsilon: people**2)
     assert 1 == len(runs)  # large groups are all that counts
-    runs = plan(BUDGET, HEADS, "partition", cuts="privacy", parts=8, utility=lambda people, epsilon: people * epsilon)
+    runs = plan(PEOPLE, "partition", cuts="privacy", parts=8, utility=lambda people, epsilon: people * epsilon)
     assert 8 == len(runs)  # and here only wasted privacy does
 
 
 def test_a_group_too_small_for_anything_is_refused():
     for cuts in ("utility", "privacy"):
         with pytest.raises((InvalidDeclaration, Unsuitable), match="people"):
-            partition(BUDGET, HEADS, cuts=cuts, smallest=1000)
+            partition(PEOPLE, cuts=cuts, smallest=1000)
 
 
 @pytest.mark.parametrize("cuts", ["utility", "privacy"])
 def test_no_group_is_smaller_than_the_smallest_in_any_round(cuts):
-    runs = partition(BUDGET, HEADS, cuts=cuts, smallest=6, rounds=9)
+    runs = partition(PEOPLE, cuts=cuts, smallest=6, rounds=9)
     assert min(run.people for run in runs) >= 6
     assert max(spent(runs)) > 0
 
@@ -85,16 +87,16 @@ def test_no_group_is_smaller_than_the_smallest_in_any_round(cuts):
 def test_without_parts_every_number_of_groups_up_to_n_over_t_is_tried():
     """Only wasted privacy counts: as many groups as levels, or as many as have six people each."""
     linear = {"utility": lambda people, epsilon: people * epsilon}
-    assert 8 == len(partition(BUDGET, HEADS, cuts="privacy", **linear))
-    assert 8 == len(partition(BUDGET, HEADS, cuts="utility", **linear))
-    assert 3 == len(partition(BUDGET, HEADS, cuts="utility", smallest=6, **linear))
+    assert 8 == len(partition(PEOPLE, cuts="privacy", **linear))
+    assert 8 == len(partition(PEOPLE, cuts="utility", **linear))
+    assert 3 == len(partition(PEOPLE, cuts="utility", smallest=6, **linear))
 
 
 def test_a_group_as_large_as_another_with_a_smaller_epsilon_is_dropped_before_it_is_asked():
-    budget, heads = np.array([10_000, 20_000, 900_000]), np.array([5, 3, 5])
+    few = Specification(epsilons=(10_000, 20_000, 900_000), people=(5, 3, 5))
     linear = {"utility": lambda people, epsilon: people * epsilon}
-    assert [10_000, 20_000, 900_000] == spent(partition(budget, heads, **linear)).tolist()
-    assert [0, 20_000, 900_000] == spent(partition(budget, heads, drop=True, **linear)).tolist()
+    assert [10_000, 20_000, 900_000] == spent(partition(few, **linear)).tolist()
+    assert [0, 20_000, 900_000] == spent(partition(few, drop=True, **linear)).tolist()
 
 
 def test_the_utility_of_risk_minimisation_is_one_over_the_printed_bound():
@@ -106,7 +108,7 @@ def test_the_utility_of_risk_minimisation_is_one_over_the_printed_bound():
     assert utility(n, epsilon) < utility(2 * n, epsilon)
     assert utility(n, epsilon) < utility(n, 2 * epsilon)
     assert 0 == utility(0, epsilon)
-    assert partition(BUDGET, HEADS, utility=utility)
+    assert partition(PEOPLE, utility=utility)
     with pytest.raises(InvalidDeclaration, match="dimensions"):
         risk_utility(0)
 
@@ -114,11 +116,11 @@ def test_the_utility_of_risk_minimisation_is_one_over_the_printed_bound():
 @pytest.mark.parametrize("options", [{"cuts": "random"}, {"parts": 0}, {"rounds": 0}, {"smallest": 0}])
 def test_bad_cuts_are_refused(options):
     with pytest.raises(InvalidDeclaration, match="cuts must be"):
-        partition(BUDGET, HEADS, **options)
+        partition(PEOPLE, **options)
 
 
 @pytest.mark.parametrize("method", ["threshold", "sample"])
 def test_a_mean_below_a_millionth_is_a_millionth(method):
     """Rounded down to 0 it would ask everybody, those who chose 0 too."""
-    (run,) = plan(np.array([0, 2]), np.array([9, 1]), method, threshold="mean")
+    (run,) = plan(Specification(epsilons=(0, 2), people=(9, 1)), method, threshold="mean")
     assert (1, (0, 1), (0, ALWAYS)) == (run.micro_epsilon, run.charge, run.inclusion)

@@ -355,7 +355,7 @@ def test_a_charge_is_paid_by_every_cohort(place):
 def test_a_free_answer_is_an_entry_too(place):
     with clinic(place) as ledger:
         offer = ledger.offer("people")
-        free = Guarantee(protects="presence", losses=dict.fromkeys(offer.specification.epsilons, Loss(0)))
+        free = Guarantee(protects="presence", losses=dict.fromkeys(range(4), Loss(0)))
         ledger.charge(offer, free, table="visits", analyst="ada", memo="")
         assert (0.0, 0) == (spent(ledger, "eve"), len(ledger.receipt("people", "eve").releases))
         assert audit_ledger(place).passed
@@ -404,8 +404,8 @@ def test_partial_offers_are_outdated_by_charges(place):
 def test_a_plan_cannot_charge_more_than_it_was_offered_or_forget_a_cohort(place):
     with clinic(place) as ledger:
         offer = ledger.offer("people")
-        greedy = {micro: Loss(micro + 1) for micro in offer.specification.epsilons}
-        forgetful = {micro: Loss(micro) for micro in offer.specification.epsilons[:-1]}
+        greedy = {place: Loss(micro + 1) for place, micro in enumerate(offer.specification.epsilons)}
+        forgetful = {place: Loss(micro) for place, micro in enumerate(offer.specification.epsilons[:-1])}
         for losses in (greedy, forgetful):
             guarantee = Guarantee(protects="presence", losses=losses)
             with pytest.raises(LedgerFailed, match="mistake in the plan"):

@@ -112,7 +112,8 @@ class LedgerMachine(RuleBasedStateMachine):
             return
         offer = self.ledger.offer("people", share=share, parts=parts, partial=partial, model=model)
         assert sorted({*verdict.values()} - {0}) == [micro for micro in offer.specification.epsilons if micro]
-        losses = {micro: Loss(min(micro, ceiling) * parts) for micro in offer.specification.epsilons}
+        offered = enumerate(offer.specification.epsilons)
+        losses = {place: Loss(min(micro, ceiling) * parts) for place, micro in offered}
         guarantee = Guarantee(protects="presence", losses=losses, model=model)
         arguments = {"table": "visits", "analyst": "ada", "memo": "SELECT 1", "question": f"q{len(self.answers)}"}
         if share > LARGEST_SHARE:
@@ -232,7 +233,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def outdated(self, offer) -> None:
         """A plan from before a change is never charged."""
         if offer is not None:
-            losses = dict.fromkeys(offer.specification.epsilons, Loss(0))
+            losses = dict.fromkeys(range(len(offer.specification.epsilons)), Loss(0))
             guarantee = Guarantee(protects="presence", losses=losses)
             with pytest.raises((PlanOutdated, BudgetExhausted)):
                 self.ledger.charge(offer, guarantee, table="visits", analyst="bob", memo="")

@@ -227,7 +227,7 @@ def test_a_level_that_nobody_has_any_more_is_no_threshold(kind, belief):
     aggregate = Aggregate(kind=kind, protects="value", rank=rank)
     specification = Specification(epsilons=(300_000, 800_000), people=(5, 0))
     mechanism = MECHANISMS["threshold"](aggregate, specification, belief)
-    assert 300_000 == mechanism.guarantee.losses[300_000].micro_epsilon
+    assert 300_000 == mechanism.guarantee.losses[0].micro_epsilon
     with pytest.raises(Unsuitable, match="nobody"):
         MECHANISMS["threshold"](aggregate, specification, belief, threshold="max")
 

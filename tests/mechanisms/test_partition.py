@@ -14,7 +14,7 @@ from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.mechanisms import MECHANISMS, Belief
 from discretion.mechanisms.committee import Committee, shares
 from discretion.mechanisms.cuts import precision_cuts, privacy_cuts, privacy_cuts_each, utility_cuts
-from discretion.mechanisms.group import Group, charges, without_dominated
+from discretion.mechanisms.scheme import Group, Scheme, paid, without_dominated
 from discretion.noise import simulation
 from discretion.preference import MICRO, Specification
 from discretion.statistics import Aggregate, Statistics
@@ -216,12 +216,11 @@ def test_a_group_that_answers_at_its_largest_epsilon_is_noticed(question, monkey
     def greedy(group, specification):
         prices = np.zeros(len(specification.epsilons), dtype=np.int64)
         prices[list(group.cohorts)] = max(specification.epsilons[cohort] for cohort in group.cohorts)
-        return prices
+        return Scheme(prices=tuple(prices.tolist()), charges=tuple(prices.tolist()))
 
-    monkeypatch.setattr("discretion.mechanisms.committee._prices", greedy)
+    monkeypatch.setattr(Group, "scheme", greedy)
     mechanism = propose(ASKED[question], universe.specification, Belief(), groups=2, cuts="privacy")
-    paid = [0.1, 0.1, 0.9, 0.9]
-    assert {0, 1} & set(violations(losses_of(mechanism, universe), paid))
+    assert {0, 1} & set(violations(losses_of(mechanism, universe), [0.1, 0.1, 0.9, 0.9]))
 
 
 def test_a_committee_averages_numbers_and_elects_categories():
@@ -306,7 +305,7 @@ def test_rounds_leave_what_the_paper_leaves(golden):
         specification, cohort = Specification.assign([float(Fraction(e)) for e in vector["eps"]])
         for number, expected in enumerate(vector["rounds"], start=1):
             mechanism = propose(COUNT, specification, Belief(), groups=vector["k"], cuts="privacy", rounds=number)
-            left = (specification.micro - charges(mechanism.groups, specification))[cohort]
+            left = (specification.micro - paid(mechanism.groups, specification))[cohort]
             assert Fraction(expected["sumsq"]) * MICRO**2 == int((left**2).sum())
             assert int((left**2).sum()) <= expected["bound"] * MICRO**2 * (1 + 1e-12)
 

@@ -11,7 +11,7 @@ from discretion import noise
 from discretion.errors import InvalidDeclaration
 from discretion.mechanisms import MECHANISMS, Belief
 from discretion.mechanisms.accuracy import laplace_variance
-from discretion.mechanisms.sample import rates
+from discretion.mechanisms.scheme import sample
 from discretion.noise import simulation
 from discretion.preference import MICRO, Specification
 from discretion.statistics import Aggregate, Statistics
@@ -26,7 +26,7 @@ def test_rates_are_the_papers(golden):
         t = int(float(vector["t"]) * MICRO)
         level = round(float(vector["phi"]) * MICRO)
         specification = Specification.of([(level, 1), (2_000_000, 1)])
-        assert pytest.approx(float(vector["pi"]), rel=1e-12) == rates(specification, t)[0]
+        assert pytest.approx(float(vector["pi"]), rel=1e-12) == sample(specification, t).rates[0]
         assert pytest.approx(float(vector["pi"]), rel=1e-12) == noise.inclusion_threshold(level, t) / noise.ALWAYS
 
 
@@ -43,7 +43,7 @@ def test_example_1_of_the_paper(golden):
     """n = 200, a tenth of each level counts: expected squared errors at t = 1 and t = 0.2."""
     for row in golden("pdp")["example1"]["rows"]:
         t = int(float(row["t"]) * MICRO)
-        kept = rates(EXAMPLE, t)
+        kept = sample(EXAMPLE, t).rates
         ones = np.array([13, 7])
         sampled = ones @ (kept * (1 - kept)) + (ones @ (1 - kept)) ** 2
         assert pytest.approx(float(row["sampling_sq_error"]), abs=1e-9) == sampled
@@ -53,7 +53,7 @@ def test_example_1_of_the_paper(golden):
 def test_the_predicted_raw_error_is_exact_for_a_known_fraction(t):
     """Every cohort's fraction is 10%: bias, coins and noise follow exactly."""
     mechanism = propose(COUNT, EXAMPLE, Belief(expect=(0.1, 0.1)), threshold=t)
-    kept = rates(EXAMPLE, int(t * MICRO))
+    kept = sample(EXAMPLE, int(t * MICRO)).rates
     ones = np.array([13, 7])
     exact = ones @ (kept * (1 - kept)) + (ones @ (1 - kept)) ** 2 + laplace_variance(1 / t)
     assert pytest.approx(exact, rel=1e-9) == mechanism.error.total**2
@@ -71,7 +71,7 @@ def test_the_predicted_rescaled_error_is_the_digests(golden):
             rescaled=True,
         )
         t = float(row["t"])
-        rate = specification.heads @ rates(specification, int(t * MICRO)) / specification.size
+        rate = specification.heads @ sample(specification, int(t * MICRO)).rates / specification.size
         grid = (2 / t**2 - laplace_variance(1 / t)) / rate**2  # the digest's noise is continuous, ours whole
         assert pytest.approx(float(row["rescaled_total"]) - grid, rel=1e-9) == mechanism.error.total**2
 
@@ -101,7 +101,7 @@ def test_a_threshold_above_everybody_is_private_and_keeps_nobody_for_sure():
 
 @pytest.mark.parametrize("threshold", [0, -0.5, float("nan"), float("inf"), "median"])
 def test_a_threshold_out_of_range_is_refused(threshold):
-    with pytest.raises(InvalidDeclaration, match="level"):
+    with pytest.raises(InvalidDeclaration, match="threshold must be"):
         propose(COUNT, EXAMPLE, Belief(), threshold=threshold)
 
 
@@ -117,7 +117,7 @@ def test_the_predicted_error_is_what_coins_and_noise_give(rescaled):
     mechanism = propose(COUNT, EXAMPLE, belief, threshold=0.4, rescaled=rescaled)
     rng = simulation(2)
     ones = rng.multivariate_hypergeometric(EXAMPLE.heads, 80, size=10_000)
-    kept = rng.binomial(ones, rates(EXAMPLE, 400_000))
+    kept = rng.binomial(ones, sample(EXAMPLE, 400_000).rates)
     answers = [mechanism.release(Statistics(counts=row[None]), rng)[0] for row in kept]
     assert pytest.approx(mechanism.error.total, rel=0.04) == sqrt(np.mean((np.array(answers) - 80) ** 2))
 

@@ -9,11 +9,14 @@ from test_rank import SHAPES, SPECIFICATION, quantile_of
 from contracts import Universe, check_nobody_loses_more_than_the_charge, losses_of, statistics_of, violations
 from discretion import noise
 from discretion.errors import Unsuitable
-from discretion.mechanisms import Belief
-from discretion.mechanisms.rank import propose_exponential, propose_minimum, propose_sample, propose_threshold
+from discretion.mechanisms import MECHANISMS, Belief
 from discretion.mechanisms.weighted_rank import WeightedRank, propose, spread
 from discretion.preference import MICRO, Specification
 from discretion.statistics import Aggregate, Statistics
+
+propose_exponential, propose_minimum, propose_threshold, propose_sample = (
+    MECHANISMS[name] for name in ("exponential", "minimum", "threshold", "sample")
+)
 
 INDEPENDENT = Belief(assume="independent")
 

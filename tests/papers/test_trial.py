@@ -5,7 +5,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discretion.arrays import compute
 from discretion.engines.arrays import bits, numbers
 from discretion.mechanisms import Belief
 from discretion.mechanisms.partition import propose as partition
@@ -34,7 +33,7 @@ def test_the_squared_error_of_a_count_is_that_of_its_releases(trial, name, prote
     mechanism = contender.tuned(Aggregate(kind="count", protects=protects), trial.specification)
     squares = []
     for _ in range(DRAWS):
-        statistics = compute(mechanism.measure, trial.column, trial.cohort, 3, rng)
+        statistics = trial.statistics(mechanism.measure, rng)
         squares.append((mechanism.release(statistics, rng)[0] - trial.truth) ** 2)
     expected = squared_error(mechanism, trial, rng)
     assert abs(np.mean(squares) - expected) < 5 * np.std(squares) / np.sqrt(DRAWS)
@@ -52,7 +51,7 @@ def test_the_absolute_error_of_a_median_is_that_of_its_releases(trial):
         truth=float(np.sort(values)[29]),
     )
     mechanism = Contender(curve="PE", mechanism="exponential", protects="value").tuned(asked, people.specification)
-    statistics = compute(mechanism.measure, people.column, people.cohort, 3, rng)
+    statistics = people.statistics(mechanism.measure, rng)
     errors = [abs(mechanism.release(statistics, rng)[0] - people.truth) for _ in range(DRAWS)]
     expected = absolute_error(mechanism, people)
     assert abs(np.mean(errors) - expected) < 5 * np.std(errors) / np.sqrt(DRAWS)

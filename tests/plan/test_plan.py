@@ -1,9 +1,12 @@
 """The planner: best first, reasons given, public information only."""
 
+from contextlib import suppress
+from fractions import Fraction
+
 import pytest
 
 from discretion.errors import InvalidDeclaration, InvalidPreference, Unsuitable
-from discretion.mechanisms import MECHANISMS, Belief
+from discretion.mechanisms import BY_NAME, MECHANISMS, Belief
 from discretion.plan import choose
 from discretion.preference import MICRO, Specification
 from discretion.statistics import Aggregate
@@ -123,3 +126,35 @@ def test_personalisation_never_costs_accuracy():
                 (choice,) = choose([aggregate], specification, Belief()).choices
                 plain = next(c for c in choice.candidates if c.name == "minimum")
                 assert choice.mechanism.error.total <= plain.error.total
+
+
+def test_what_auto_cannot_choose_is_not_tuned(monkeypatch):
+    """Tuning `smooth` took up to half of the time of a median."""
+    asked = Aggregate(kind="quantile", protects="value", upper=10, rank=Fraction(1, 2), complete=True)
+    tuned = []
+    monkeypatch.setitem(MECHANISMS, "smooth", lambda *shape, **options: tuned.append(shape))
+    plan = choose([asked], THREE, Belief())
+    assert [] == tuned
+    assert "Ask for it by name" in str(plan)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("kind", ["count", "sum", "mean", "variance", "quantile", "mode"])
+def test_every_mechanism_without_exact_arithmetic_is_used_by_name_only(name, kind):
+    rank = Fraction(1, 2) if kind == "quantile" else None
+    asked = Aggregate(kind=kind, protects="value", upper=4, rank=rank, complete=kind != "count")
+    with suppress(Unsuitable):
+        arithmetic = MECHANISMS[name](asked, THREE, Belief()).guarantee.arithmetic
+        assert ("float" == arithmetic) == (name in BY_NAME)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("kind", ["count", "mean", "quantile"])
+def test_cohorts_may_have_the_same_amount_to_spend(name, kind):
+    """Amounts that were divided by six and rounded down: cohorts are named by their places."""
+    equal = Specification(epsilons=(0, 0, 1, 1, 1, 200_000, 200_000), people=(3, 0, 5, 5, 5, 0, 90))
+    asked = Aggregate(kind=kind, protects="value", upper=4, rank=Fraction(1, 2) if kind == "quantile" else None)
+    with suppress(Unsuitable):
+        guarantee = MECHANISMS[name](asked, equal, Belief(assume="gradual")).guarantee
+        assert guarantee.honours(equal)
+        assert list(range(7)) == list(guarantee.losses)

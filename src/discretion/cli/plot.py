@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discretion.arrays import compute
-from discretion.engines.arrays import Column, bits, numbers
+from discretion.engines.arrays import ArrayColumn, ArrayRows, bits, compute, numbers
 from discretion.mechanisms import Belief
 from discretion.noise import Floats, simulation
 from discretion.plan import choose
@@ -38,7 +37,7 @@ def draw_accuracy(path: Path, *, smoker: Any, pressure: Any, epsilon: Floats) ->
     def rank(answer: Floats) -> Floats:  # of the middle of those who share it
         return np.add(*(np.searchsorted(ordered, answer, side) for side in ("left", "right"))) / (2 * ordered.size)
 
-    panels: tuple[tuple[str, Aggregate, Column, Callable[[Floats], Floats]], ...] = (
+    panels: tuple[tuple[str, Aggregate, ArrayColumn, Callable[[Floats], Floats]], ...] = (
         ("How many smoke? (people)", COUNT, bits(smoker), lambda answer: answer - smokers),
         ("Median blood pressure (% of ranks)", MEDIAN, numbers(pressure), lambda answer: 100 * (rank(answer) - 0.5)),
     )
@@ -63,15 +62,16 @@ def draw_accuracy(path: Path, *, smoker: Any, pressure: Any, epsilon: Floats) ->
     pyplot.close(figure)
 
 
-def _answers(mechanism: str, aggregate: Aggregate, column: Column, epsilon: Floats) -> Floats:
+def _answers(mechanism: str, aggregate: Aggregate, column: ArrayColumn, epsilon: Floats) -> Floats:
     """What `mechanism` answers, over and over: planned once, drawn many times."""
     specification, cohort = Specification.assign(epsilon)
-    plan = choose([aggregate], specification, Belief(assume="independent"), mechanism=mechanism)
+    rows = ArrayRows(column=column, cohort=cohort, cohorts=len(specification.epsilons))
+    plan = choose([aggregate], specification, Belief(assume="independent"), mechanism=mechanism, source=rows)
     chosen, answers = plan.choices[0].mechanism, []
     statistics = None
     for seed in range(REPETITIONS):
         rng = simulation(seed)
         if statistics is None or chosen.measure.inclusion is not None:  # coins are tossed anew
-            statistics = compute(chosen.measure, column, cohort, len(specification.epsilons), rng)
+            (statistics,) = compute(plan.request, rng)
         answers.append(chosen.release(statistics, rng)[0])
     return np.array(answers)

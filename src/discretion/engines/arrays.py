@@ -1,4 +1,4 @@
-"""Column: what one array says about each person, whatever library it comes from.
+"""Arrays as an engine: columns of any library become whole numbers by group and cohort.
 
 Whether values may be missing, and whether they are whole, is a property of the array's type, which is public: integers
 and booleans of NumPy (or pandas over NumPy) cannot be missing, everything else can. A list or an array of objects has
@@ -16,40 +16,120 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from discretion import noise
 from discretion.errors import InvalidDeclaration
+from discretion.noise import Floats, Rng
 from discretion.preference import Integers
-from discretion.statistics import Aggregate
+from discretion.statistics import Aggregate, Measure, Request, Statistics
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Column:
+class ArrayColumn:
     """One value per person. Private."""
 
     present: NDArray[np.bool_]  # whether the person has a value (or, for a condition, whether it holds)
-    group: Integers
+    group: Integers | None = None  # None: one group
     values: NDArray[Any]  # 0 where not present
     nullable: bool = True  # by type, not by content
     whole: bool = False  # by type: integers
+    required: bool = False  # everybody counts: a missing value is the bound nearest 0
 
     def __len__(self) -> int:
         return len(self.present)
 
     def __repr__(self) -> str:
-        return f"Column(people={len(self)}, private)"
+        return f"ArrayColumn(people={len(self)}, private)"
 
-    def filled(self) -> "Column":
-        """Everybody has a value: a missing one is 0, which the bounds clamp."""
-        return replace(self, present=np.ones(len(self), dtype=bool), nullable=False)
+    def filled(self) -> "ArrayColumn":
+        """Return the same column for a question in which everybody has a value."""
+        return replace(self, required=True, nullable=False)
+
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """Who counts."""
+        return np.ones(len(self), dtype=bool) if self.required else self.present
 
     def steps(self, aggregate: Aggregate) -> Integers:
-        """Each value as a grid step: clamped first, so that nothing overflows."""
+        """Return each value as a grid step; for somebody without a value, the step of 0.
+
+        It is the arithmetic of `engines.column`, operation by operation, so that SQL over the same values gives the
+        same whole numbers.
+        """
+        values = self.values.astype(np.float64)
         low, high = float(aggregate.value(aggregate.lower)), float(aggregate.value(aggregate.upper))
-        clamped = np.clip(self.values.astype(np.float64), low, high)
-        steps = np.rint((clamped - float(aggregate.origin)) / float(aggregate.step)).astype(np.int64)
-        return np.clip(steps, aggregate.lower, aggregate.upper)
+        moved = np.clip(values, low, high)  # first, so that nothing overflows
+        if aggregate.origin:
+            moved -= float(aggregate.origin)
+        if aggregate.step.numerator != 1:
+            moved /= float(aggregate.step)
+        elif aggregate.step != 1:
+            moved *= float(aggregate.step.denominator)
+        steps = np.clip(_rounded(moved), aggregate.lower, aggregate.upper).astype(np.int64)
+        np.copyto(steps, aggregate.lower, where=values < low)
+        np.copyto(steps, aggregate.upper, where=values > high)
+        if self.required:
+            np.copyto(steps, aggregate.nearest(0), where=~self.present)
+        return steps
 
 
-def numbers(values: Any) -> Column:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ArrayRows:
+    """Which rows a request is about: what goes into `Request.source`."""
+
+    column: ArrayColumn
+    cohort: Integers  # of each person, by its place in the specification
+    cohorts: int
+
+
+def compute(request: Request, rng: Rng = None) -> tuple[Statistics, ...]:
+    """Return the statistics for every measure of a request, whose source is an `ArrayRows`."""
+    return tuple(_statistics(measure, request.source, rng) for measure in request.measures)
+
+
+def _statistics(measure: Measure, rows: ArrayRows, rng: Rng) -> Statistics:
+    aggregate, column = measure.aggregate, rows.column
+    used = column.counted
+    if measure.inclusion is not None:  # every measure tosses coins of its own: losses add up for independent ones only
+        used = used & noise.keep(noise.coins(len(column), rng), measure.inclusion, rows.cohort)
+    cell = rows.cohort if column.group is None else column.group * rows.cohorts + rows.cohort
+    everybody = bool(used.all())
+    cell = cell if everybody else cell[used]
+    shape = (aggregate.groups, rows.cohorts)
+    counts = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
+    if aggregate.kind in ("count", "people"):
+        return Statistics(counts=counts)
+    steps = column.steps(aggregate)
+    steps = steps if everybody else steps[used]
+    if measure.histogram:
+        values = aggregate.upper - aggregate.lower + 1
+        by_value = np.bincount(cell * values + (steps - aggregate.lower), minlength=counts.size * values)
+        return Statistics(counts=counts, histogram=by_value.reshape(*shape, values))
+    largest = max(abs(aggregate.lower), abs(aggregate.upper))
+    totals = _sums(steps, largest, cell, counts.size).reshape(shape)
+    squares = _sums(steps**2, largest**2, cell, counts.size).reshape(shape) if aggregate.kind == "variance" else None
+    return Statistics(counts=counts, totals=totals, squares=squares)
+
+
+def _rounded(values: Floats) -> Floats:
+    """Round to whole numbers, half away from 0 like ROUND in SQL; `np.rint` would round 2.5 to 2."""
+    whole = np.rint(values)
+    halves = np.abs(values - whole) == 0.5  # exactly
+    whole[halves] = values[halves] + np.copysign(0.5, values[halves])
+    return whole
+
+
+def _sums(values: Integers, largest: int, cell: Integers, size: int) -> Any:
+    """Return exact sums by cell: `bincount` adds doubles, so large numbers are added in parts that doubles hold."""
+    if largest * len(values) < 2**53:
+        return np.bincount(cell, weights=values, minlength=size).astype(np.int64).astype(object)
+    low = np.bincount(cell, weights=values & 0xFFFF, minlength=size)  # exact below 2^37 people
+    middle = np.bincount(cell, weights=(values >> 16) & 0xFFFF, minlength=size)
+    high = np.bincount(cell, weights=values >> 32, minlength=size)
+    parts = [part.astype(np.int64).astype(object) for part in (low, middle, high)]
+    return parts[0] + parts[1] * 2**16 + parts[2] * 2**32
+
+
+def numbers(values: Any) -> ArrayColumn:
     """A column of numbers; missing, NaN and infinite ones are not present."""
     array, nullable = _array(values)
     whole = _is_typed(values) and (pa.types.is_integer(array.type) or pa.types.is_boolean(array.type))
@@ -60,26 +140,27 @@ def numbers(values: Any) -> Column:
     if plain.dtype.kind == "f":
         present &= np.isfinite(plain)
         plain = np.where(present, plain, 0)
-    return Column(
+    return ArrayColumn(
         present=present,
-        group=np.zeros(len(present), dtype=np.int64),
         values=plain,
         nullable=nullable or plain.dtype.kind == "f",
         whole=whole,
     )
 
 
-def bits(condition: Any) -> Column:
+def bits(condition: Any) -> ArrayColumn:
     """A column that is present where the condition holds."""
     column = numbers(condition)
     return replace(column, present=column.present & (column.values != 0), nullable=True)
 
 
-def categories_of(values: Any, categories: Sequence[Any]) -> Column:
+def categories_of(values: Any, categories: Sequence[Any]) -> ArrayColumn:
     """A column whose group is the category's number; other values are not present.
 
     Missing is no category: where presence is protected, it is an absence, which must count nowhere.
     """
+    if len(set(categories)) != len(categories) or not len(categories):
+        raise InvalidDeclaration("categories must be one or more different values.")
     array, _ = _array(values)
     if pa.types.is_dictionary(array.type):  # a categorical type
         array = array.dictionary_decode()
@@ -94,7 +175,7 @@ def categories_of(values: Any, categories: Sequence[Any]) -> Column:
     found = pc.index_in(array, value_set=known)
     present = ~np.asarray(found.is_null())
     group = np.asarray(pc.fill_null(found, 0)).astype(np.int64)
-    return Column(present=present, group=group, values=np.zeros(len(present)))
+    return ArrayColumn(present=present, group=group, values=np.zeros(len(present)))
 
 
 def _array(values: Any) -> tuple[Any, bool]:

@@ -15,6 +15,7 @@ from discretion.errors import InvalidDeclaration, InvalidPreference, QueryRefuse
 from discretion.guarantee import Guarantee, Protects
 from discretion.learn.features import Features
 from discretion.learn.people import People, people
+from discretion.mechanisms.scheme import capped
 from discretion.mechanisms.weighted import saturation
 from discretion.noise import Floats, Rng
 from discretion.preference import LARGEST_EPSILON, MICRO, Integers, Specification, allowance
@@ -126,7 +127,8 @@ class PrivateFit(ABC):
         """Refuse parameters that contradict one another or mean nothing."""
         uniform = ", ".join(map(repr, self._uniform_methods))
         if self.method not in ("weighted", *self._uniform_methods):
-            raise InvalidDeclaration(f"method must be one of 'weighted', {uniform}, got {self.method!r}.")
+            methods = ", ".join(filter(None, ("'weighted'", uniform)))
+            raise InvalidDeclaration(f"method must be one of {methods}, got {self.method!r}.")
         if self.method == "weighted" and self.mechanism is not None:
             raise InvalidDeclaration(f"mechanism= is for method={uniform}; 'weighted' honours epsilon by weights.")
         if self.method == "weighted" and self.options is not None:
@@ -156,7 +158,7 @@ class PrivateFit(ABC):
                 "Nobody's epsilon is given. Pass fit(X, y, epsilon=one_per_row), or one for everybody as epsilon=."
             )
         owners = people(chosen, rows, protects=self.protects, groups=groups, register=register, fits=self.fits)
-        if owners.budget.max() <= 0:
+        if owners.spends.micro.max() <= 0:
             raise Unsuitable("Somebody must have an epsilon above 0 to spend; nobody has.")
         return owners
 
@@ -173,10 +175,9 @@ class PrivateFit(ABC):
 
         κ is rounded down to a multiple of what divides every level, so that sums in whole numbers stay small.
         """
-        offer = zip(owners.budget.tolist(), owners.specification.people, strict=True)
-        cap = saturation(Specification.of(offer), ratio) if self.kappa is None else int(allowance(self.kappa))
-        step = int(np.gcd.reduce(owners.budget))
-        return np.minimum(owners.budget, cap // step * step or cap)  # below every level, κ is what everybody gets
+        cap = saturation(owners.spends, ratio) if self.kappa is None else int(allowance(self.kappa))
+        step = int(np.gcd.reduce(owners.spends.micro))
+        return capped(owners.spends, cap // step * step or cap)  # below every level, κ is what everybody gets
 
     def _publish(
         self, coefficients: Floats, noise_each: Floats | None, guarantee: Guarantee, mechanism: str, rng: Rng, why: str

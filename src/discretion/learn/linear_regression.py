@@ -110,7 +110,7 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
     def _gaussian(self, x: Floats, y: Floats, owners: People, rng: Rng) -> tuple[Moments, Guarantee]:
         pico_delta = int(self.delta * PICO)
         delta = pico_delta / PICO
-        most = int(owners.budget.max()) / MICRO
+        most = int(owners.spends.micro.max()) / MICRO
         slope = float(gaussian_mu(np.array(most), delta)) / most  # μ is nearly a multiple of ε
         moved = 4.5 if self.protects == "value" else 2.0  # squared: how far one row moves the moments
         weights = self._capped(owners, _entries(x.shape[1]) * moved / slope**2)
@@ -139,17 +139,17 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
         """Return the noisy moments of each run with its weight, and what each cohort pays."""
         x = features.cube(X)
         if self._mechanism == "stretch":  # [AGK16] stretches the values by ε/ε_max: the moments shrink by its square
-            weights = owners.budget**2 // int(owners.budget.max())
+            weights = owners.spends.micro**2 // int(owners.spends.micro.max())
             return [(1.0, self._moments("cube", x, y, owners, weights, np.arange(len(X)), rng))], weights
         if self._mechanism not in ("minimum", "threshold", "sample", "partition"):
             raise InvalidDeclaration(
                 "mechanism must be 'minimum', 'threshold', 'sample', 'partition' or 'stretch', "
                 f"got {self._mechanism!r}."
             )
-        runs = plan(owners.budget, owners.specification.heads, self._mechanism, **(self.options or {}))
+        runs = plan(owners.spends, self._mechanism, **(self.options or {}))
         fits = []
         for run in runs:
-            weights = np.full(owners.budget.size, run.micro_epsilon)
+            weights = np.full(owners.spends.micro.size, run.micro_epsilon)
             moments = self._moments("cube", x, y, owners, weights, owners.kept(run.inclusion, rng), rng)
             fits.append((run.weight, moments))
         return fits, np.sum([run.charge for run in runs], axis=0)

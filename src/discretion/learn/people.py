@@ -1,6 +1,7 @@
 """People: whose rows these are, and what each of their owners may lose. No row's values are read here."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,10 @@ class People:
     several: bool  # a person may own any number of rows; otherwise each owns at most one
     fits: int = 1  # how many releases share the allowance
 
-    @property
-    def budget(self) -> Integers:
-        """What each cohort may spend on one release, in micro-ε."""
-        return self.specification.micro // self.fits
+    @cached_property
+    def spends(self) -> Specification:
+        """Return what each cohort may spend on one release."""
+        return self.specification.divided(self.fits)
 
     @property
     def row_cohort(self) -> Integers:
@@ -52,10 +53,7 @@ class People:
         self, micro_epsilon: Any, *, arithmetic: Arithmetic, pico_delta: int = 0, note: str = ""
     ) -> Guarantee:
         """What it costs to spend these micro-ε, by cohort; δ only where there is an ε."""
-        losses = {
-            level: Loss(int(spent), pico_delta if spent else 0)
-            for level, spent in zip(self.specification.epsilons, micro_epsilon, strict=True)
-        }
+        losses = {cohort: Loss(int(spent), pico_delta if spent else 0) for cohort, spent in enumerate(micro_epsilon)}
         return Guarantee(protects=self.protects, losses=losses, arithmetic=arithmetic, note=note)
 
     def owning(self, rows: NDArray[np.bool_]) -> "People":

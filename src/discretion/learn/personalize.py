@@ -54,7 +54,7 @@ def personalize(
     owners = people(epsilon, _length(data), protects=protects, groups=groups, register=register)
     steps = _steps(algorithm_protects, owners, method, rows_per_person)
     ensemble: Rule = options.pop("ensemble", "average")
-    runs = plan(owners.budget, owners.specification.heads, method, **options)
+    runs = plan(owners.spends, method, **options)
     if min(run.micro_epsilon for run in runs) < steps:
         raise Unsuitable(f"There is too little epsilon to divide it by {steps}: use fewer rows_per_person.")
     bounded = owners.bounded(rows_per_person, rng)

@@ -3,19 +3,20 @@
 Everything here follows from what each cohort may spend and from its head-count over the register: both public.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from math import isfinite, log
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from discretion import noise
 from discretion.errors import InvalidDeclaration, Unsuitable
+from discretion.mechanisms import scheme
 from discretion.mechanisms.cuts import privacy_cuts_each, utility_cuts
-from discretion.noise import ALWAYS
-from discretion.preference import MICRO, Integers, allowance
+from discretion.mechanisms.level import Level, fixed_level
+from discretion.mechanisms.scheme import Ladder, Scheme
+from discretion.preference import MICRO, Specification
 
 Utility = Callable[[float, float], float]
 MOST_PARTS = 1_000  # groups that are tried at most
@@ -31,119 +32,96 @@ class Run:
     people: float  # how many it is expected to have, from the register
     weight: float = 1.0  # in the ensemble
 
+    @classmethod
+    def of(cls, used: Scheme, specification: Specification, utility: Utility | None = None) -> "Run":
+        """Return the run of a scheme; it counts as much as its utility, or 1."""
+        level, people = max(used.prices), float(used.rates @ specification.heads)
+        weight = 1.0 if utility is None else utility(people, level / MICRO)
+        return cls(micro_epsilon=level, inclusion=used.coins, charge=used.charges, people=people, weight=weight)
 
-def plan(budget: Integers, heads: Integers, method: str, **options: Any) -> tuple[Run, ...]:
-    """The runs of a method, from what each cohort may spend (micro-ε) and its public head-count."""
+
+def plan(specification: Specification, method: str, **options: Any) -> tuple[Run, ...]:
+    """Return the runs of a method, from what each cohort may spend and its public head-count."""
     if method not in _METHODS:
         raise InvalidDeclaration(f"method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}.")
-    if not bool(np.any(budget > 0)):
+    if specification.epsilons[-1] <= 0:
         raise Unsuitable("Somebody must have an epsilon above 0 to spend; nobody has.")
-    known = set(signature(_METHODS[method]).parameters) - {"budget", "heads"}
+    known = set(signature(_METHODS[method]).parameters) - {"specification"}
     if not set(options) <= known:
         raise InvalidDeclaration(
             f"method={method!r} takes the options {', '.join(sorted(known)) or 'none'}, got {', '.join(options)}."
         )
-    return _METHODS[method](budget, heads, **options)
+    return _METHODS[method](specification, **options)
 
 
-def minimum(budget: Integers, heads: Integers) -> tuple[Run, ...]:
-    """[JYC15] Definition 7: everybody at the smallest ε; those with ε = 0 are left out."""
-    smallest = int(budget[budget > 0].min())
-    return threshold(budget, heads, threshold=smallest / MICRO)
+def minimum(specification: Specification) -> tuple[Run, ...]:
+    """Run once, at the strictest ε above 0."""
+    return (Run.of(scheme.minimum(specification), specification),)
 
 
 def threshold(
-    budget: Integers, heads: Integers, *, threshold: float | str = "max", utility: Utility | None = None
+    specification: Specification, *, threshold: Level = "max", utility: Utility | None = None
 ) -> tuple[Run, ...]:
-    """[JYC15] Definition 8: those with at least t, at t; everybody else is left out and pays nothing."""
-    t = _threshold(budget, heads, threshold, utility, lambda level: budget >= level)
-    stays = budget >= t
-    if not bool(stays.any()):
-        raise Unsuitable(f"Nobody has an epsilon of at least the threshold {t / MICRO:g}.")
-    return (
-        Run(
-            micro_epsilon=t,
-            inclusion=tuple(ALWAYS if stay else 0 for stay in stays),
-            charge=tuple(t if stay else 0 for stay in stays),
-            people=float(stays @ heads),
-        ),
-    )
+    """Run once, on those who allow t."""
+    return (_at_level(scheme.threshold, specification, threshold, utility),)
 
 
 def sample(
-    budget: Integers, heads: Integers, *, threshold: float | str = "max", utility: Utility | None = None
+    specification: Specification, *, threshold: Level = "max", utility: Utility | None = None
 ) -> tuple[Run, ...]:
-    """[JYC15] Definition 9: person u stays with probability (e^ε − 1)/(e^t − 1), or surely if ε ≥ t; pays min(ε, t).
-
-    Both directions hold (../docs/learning.md): a ratio of e^t inside becomes 1 − π + π e^t = e^ε outside, and under
-    value too if the algorithm is t-private for added, removed and changed rows.
-    """
-
-    def rates(level: int) -> Any:
-        epsilon, t = np.minimum(budget, level) / MICRO, level / MICRO
-        return np.exp(epsilon - t) * np.expm1(-epsilon) / np.expm1(-t)
-
-    t = _threshold(budget, heads, threshold, utility, rates)
-    return (
-        Run(
-            micro_epsilon=t,
-            inclusion=tuple(noise.inclusion_threshold(int(level), t) for level in budget),
-            charge=tuple(min(int(level), t) for level in budget),
-            people=float(rates(t) @ heads),
-        ),
-    )
+    """Run once, at t on those whose coins keep them; see ../docs/learning.md for both directions of the proof."""
+    return (_at_level(scheme.sample, specification, threshold, utility),)
 
 
 def partition(
-    budget: Integers,
-    heads: Integers,
+    specification: Specification,
     *,
-    cuts: str = "utility",
+    cuts: Literal["utility", "privacy"] = "utility",
     parts: int | None = None,
     smallest: int = 1,
     rounds: int = 1,
     drop: bool = False,
     utility: Utility | None = None,
 ) -> tuple[Run, ...]:
-    """[LXJJ17]: groups of similar ε, each run at its smallest; `rounds` repeats it on what people have left.
+    """Run once for each group of similar ε; `rounds` repeats it on what people have left.
 
     `cuts` are those of most summed utility, or of least wasted privacy ("privacy"). Without `parts`, every number of
     groups from 1 to n/T is tried, T = `smallest`, and the one of most summed utility taken: O(k levels²), or
-    O(k levels log levels) for privacy, k at most 1,000. Groups of a round are disjoint, so a person pays their group's
-    ε, once a round. `drop=True` leaves out a group if another one of the round has as many people and a larger ε
-    ([LXJJ17] 4.4); it is not run, so it pays nothing.
+    O(k levels log levels) for privacy, k at most 1,000. `drop=True` leaves out a group if another one of the round has
+    as many people and a larger ε ([LXJJ17] 4.4).
     """
     if cuts not in ("utility", "privacy") or (parts is not None and parts < 1) or min(rounds, smallest) < 1:
         raise InvalidDeclaration("cuts must be 'utility' or 'privacy', parts, smallest and rounds at least 1.")
-    measure, left, runs = utility or precision, budget.copy(), []
-    for number in range(rounds):
-        if left.max() <= 0 or (number and heads[left > 0].sum() < smallest):
-            break
-        made = _round(left, heads, cuts, parts or MOST_PARTS, smallest, measure)
-        kept = _without_dominated(made) if drop else made
-        runs += kept
-        left = left - np.sum([run.charge for run in kept], axis=0)
-    return tuple(runs)
+    most, measure = parts or MOST_PARTS, utility or precision
+
+    def cut(ladder: Ladder) -> Sequence[int]:
+        if cuts == "utility":
+            return utility_cuts(ladder.levels, ladder.heads, most, measure, smallest)
+        found = privacy_cuts_each(ladder.levels, ladder.heads, most, smallest)
+        return max(found, key=lambda starts: _worth(ladder, starts, measure))
+
+    groups = scheme.partition(specification, cut, rounds=rounds, smallest=smallest, drop=drop)
+    return tuple(Run.of(group.scheme(specification), specification, measure) for group in groups)
 
 
-def _round(left: Integers, heads: Integers, cuts: str, parts: int, smallest: int, utility: Utility) -> list["Run"]:
-    """Return the groups of one round, for what each cohort has left."""
-    levels, place = np.unique(left, return_inverse=True)
-    people = np.bincount(place, weights=heads).astype(np.int64)
-    skip = int(levels[0] == 0)  # those with nothing left
-    if people[skip:].sum() < smallest:
-        raise Unsuitable(f"No group of people with an epsilon has {smallest:,} members.")
-    starts = _starts(levels[skip:], people[skip:], cuts, parts, smallest, utility)
-    group = np.searchsorted(np.array(starts) + skip, place, side="right") - 1  # of each cohort; −1: none
-    return [_group(group == number, int(levels[start + skip]), heads, utility) for number, start in enumerate(starts)]
+def _worth(ladder: Ladder, starts: Sequence[int], utility: Utility) -> float:
+    people = np.add.reduceat(ladder.heads, starts)
+    return sum(utility(int(n), ladder.levels[start] / MICRO) for n, start in zip(people, starts, strict=True))
 
 
-def _without_dominated(runs: list["Run"]) -> list["Run"]:
-    """Leave out a run if another has exactly as many people and a larger ε. Sizes are those of the register."""
-    best: dict[float, int] = {}
-    for run in runs:
-        best[run.people] = max(best.get(run.people, 0), run.micro_epsilon)
-    return [run for run in runs if run.micro_epsilon == best[run.people]]
+def _at_level(
+    scheme_at: Callable[[Specification, int], Scheme],
+    specification: Specification,
+    level: Level,
+    utility: Utility | None,
+) -> Run:
+    """Return the run at a level: a number, "max", "mean" (over the register), or the level of most utility."""
+    if level != "best":
+        return Run.of(scheme_at(specification, fixed_level(level, specification)), specification)
+    if utility is None:
+        raise InvalidDeclaration('threshold="best" needs utility=, a function of (people, epsilon).')
+    runs = [Run.of(scheme_at(specification, micro), specification) for micro in specification.epsilons if micro > 0]
+    return max(runs, key=lambda run: utility(run.people, run.micro_epsilon / MICRO))
 
 
 def precision(people: float, epsilon: float) -> float:
@@ -173,51 +151,9 @@ def risk_utility(
     return utility
 
 
-def _starts(levels: Integers, heads: Integers, cuts: str, parts: int, smallest: int, utility: Utility) -> list[int]:
-    """Where groups of the sorted levels begin."""
-    if cuts == "utility":
-        return utility_cuts(levels, heads, parts, utility, smallest)
-
-    def worth(starts: list[int]) -> float:
-        people = np.add.reduceat(heads, starts)
-        return sum(utility(int(n), levels[start] / MICRO) for n, start in zip(people, starts, strict=True))
-
-    return max(privacy_cuts_each(levels, heads, parts, smallest), key=worth)
-
-
-def _group(inside: Any, level: int, heads: Integers, utility: Utility) -> Run:
-    people = float(inside @ heads)
-    return Run(
-        micro_epsilon=level,
-        inclusion=tuple(ALWAYS if member else 0 for member in inside),
-        charge=tuple(level if member else 0 for member in inside),
-        people=people,
-        weight=utility(people, level / MICRO),
-    )
-
-
 _METHODS: dict[str, Callable[..., tuple[Run, ...]]] = {
     "minimum": minimum,
     "threshold": threshold,
     "sample": sample,
     "partition": partition,
 }
-
-
-def _threshold(budget: Integers, heads: Integers, chosen: float | str, utility: Utility | None, rates: Any) -> int:
-    """t in micro-ε: a number, "max", "mean" (over the register), or the level of most utility."""
-    if chosen == "max":
-        return int(budget.max())
-    if chosen == "mean":
-        return max(1, int(budget @ heads // heads.sum()))
-    if chosen == "best":
-        if utility is None:
-            raise InvalidDeclaration('threshold="best" needs utility=, a function of (people, epsilon).')
-        levels = [int(level) for level in budget if level > 0]
-        return max(levels, key=lambda level: utility(float(rates(level) @ heads), level / MICRO))
-    if isinstance(chosen, str):
-        raise InvalidDeclaration(f'threshold must be a number, "max", "mean" or "best", got {chosen!r}.')
-    t = int(allowance(chosen))
-    if t <= 0:
-        raise InvalidDeclaration(f"A threshold must be at least a millionth, got {chosen!r}.")
-    return t

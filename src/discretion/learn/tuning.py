@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from discretion.arrays import count
 from discretion.errors import InvalidDeclaration
@@ -16,6 +16,8 @@ from discretion.learn.run import Run, plan
 from discretion.noise import Rng
 from discretion.preference import MICRO, Integers, Specification, allowance
 from discretion.release import Release
+
+Spent = tuple[Guarantee, Integers]  # of a release, and what each person in it could spend, in micro-ε
 
 
 def tune_threshold(
@@ -41,7 +43,7 @@ def tune_threshold(
         raise InvalidDeclaration("There must be at least one threshold to try, and one run.")
 
     def mean_error(t: float) -> float:
-        planned = plan(owners.budget, owners.specification.heads, "sample", threshold=t)
+        planned = plan(owners.spends, "sample", threshold=t)
 
         def one(rows: Any, run: Run) -> Any:
             return algorithm(rows, run.micro_epsilon / MICRO)
@@ -74,7 +76,7 @@ def count_with_pilot(condition: Any, *, epsilon: ArrayLike, portion: float = 0.1
     final = count(ones, epsilon=left / MICRO, mechanism="sample", expect=expected, rng=rng)
     return replace(
         final,
-        guarantee=_together(micro, offered, left, pilot.guarantee, final.guarantee),
+        guarantee=_together(micro, strict, (pilot.guarantee, offered[strict]), (final.guarantee, left)),
         mechanism="sample, t from a pilot",
         explanation=f"a pilot among {people_asked:,} people found a share of {expected[0]:.3g} to {expected[1]:.3g}; "
         f"then: {final.explanation}",
@@ -86,12 +88,16 @@ def _left(micro: Integers, offered: Integers) -> Integers:
     return micro - offered
 
 
-def _together(micro: Integers, offered: Integers, left: Integers, pilot: Guarantee, final: Guarantee) -> Guarantee:
-    """Return what both releases cost, by the epsilon that people chose."""
-    specification = Specification.assign(micro / MICRO)[0]
-    paid = []
-    for level in specification.epsilons:
-        one = int(np.argmax(micro == level))
-        first = pilot.losses[int(offered[one])].micro_epsilon if offered[one] > 0 else 0
-        paid.append(first + final.losses[int(left[one])].micro_epsilon)
-    return Guarantee.of(specification, paid, protects=final.protects)
+def _together(micro: Integers, strict: NDArray[np.bool_], pilot: Spent, final: Spent) -> Guarantee:
+    """Return what both releases cost, by the epsilon that people chose; only the strict were in the pilot."""
+    paid = _paid(*final)
+    paid[strict] += _paid(*pilot)
+    specification, cohort = Specification.assign(micro / MICRO)
+    first = np.unique(cohort, return_index=True)[1]  # everybody in a cohort paid the same
+    return Guarantee.of(specification, paid[first], protects=final[0].protects)
+
+
+def _paid(guarantee: Guarantee, micro: Integers) -> Integers:
+    """Return what each person pays for a release about people with these micro-ε."""
+    charged = np.array([loss.micro_epsilon for loss in guarantee.losses.values()])
+    return np.asarray(charged[Specification.assign(micro / MICRO)[1]])

@@ -209,7 +209,7 @@ def _losses(offered: Offer, guarantee: Guarantee, largest_pico_delta: int) -> di
     losses = {}
     for cohort in offered.cohorts:
         budget = offered.available[cohort.id]
-        loss = guarantee.losses.get(budget)
+        loss = guarantee.losses.get(offered.position[cohort.id])
         if loss is None or loss.micro_epsilon > budget * offered.parts:
             raise LedgerFailed(
                 f"The plan does not say what the cohort with ε = {budget / MICRO:g} for each part loses, or says more "

@@ -66,6 +66,9 @@ MECHANISMS: dict[str, Propose] = {
     "smooth": smooth.propose,
 }
 
+# Mechanisms without exact arithmetic: only used by name, so they are not tuned for "auto".
+BY_NAME = {"smooth"}
+
 
 def answer(mechanism: Mechanism, statistics: Statistics, rng: Rng = None) -> tuple[Floats, tuple[Error, ...]]:
     """The private answers and their errors, one a group; the release itself may tell more than was predicted."""
@@ -75,4 +78,4 @@ def answer(mechanism: Mechanism, statistics: Statistics, rng: Rng = None) -> tup
     return released, (mechanism.error,) * len(released)
 
 
-__all__ = ["MECHANISMS", "Belief", "Mechanism", "Propose", "answer"]
+__all__ = ["BY_NAME", "MECHANISMS", "Belief", "Mechanism", "Propose", "answer"]

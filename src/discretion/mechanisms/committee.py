@@ -11,9 +11,10 @@ import numpy as np
 from discretion.guarantee import Guarantee
 from discretion.mechanisms.accuracy import tuned
 from discretion.mechanisms.belief import Belief
-from discretion.mechanisms.group import Group, charges
 from discretion.mechanisms.linear import Linear
-from discretion.mechanisms.rank import Rank, propose_priced
+from discretion.mechanisms.rank import Rank, is_ranked
+from discretion.mechanisms.rank import tuned as tuned_rank
+from discretion.mechanisms.scheme import Group, paid
 from discretion.noise import Floats, Rng
 from discretion.preference import MICRO, Specification
 from discretion.release import Error
@@ -42,8 +43,8 @@ class Committee:
 
     @property
     def guarantee(self) -> Guarantee:
-        paid = charges(self.groups, self.specification)
-        return Guarantee.of(self.specification, paid, protects=self.aggregate.protects)
+        charged = paid(self.groups, self.specification)
+        return Guarantee.of(self.specification, charged, protects=self.aggregate.protects)
 
     @property
     def measure(self) -> Measure:
@@ -92,13 +93,13 @@ def committee(
 ) -> Committee:
     """Return the committee whose groups have most precision together, Σ (n_i ε_i)²."""
     groups = max(partitions, key=lambda found: _weights(found, specification).sum())
-    prices = [_prices(group, specification) for group in groups]
+    schemes = [group.scheme(specification) for group in groups]
     shape: dict[str, Any] = {"aggregate": aggregate, "specification": specification, "groups": groups}
-    if aggregate.kind in ("quantile", "mode"):
-        chosen = tuple(propose_priced(aggregate, specification, belief, price) for price in prices)
+    if is_ranked(aggregate):
+        chosen = tuple(tuned_rank(aggregate, specification, belief, scheme) for scheme in schemes)
         worst = max((member.error for member in chosen), key=lambda error: error.total + error.pull)
         return ChoosingCommittee(**shape, members=chosen, error=worst)
-    made = tuple(tuned(Linear, aggregate, specification, belief, price, divisor=None) for price in prices)
+    made = tuple(tuned(Linear, aggregate, specification, belief, np.array(scheme.prices)) for scheme in schemes)
     errors, share = [member.error for member in made], shares(groups, specification)
     bias = float(share @ [error.bias for error in errors])  # an average is off by at most the average of what is off
     noise = float(np.sqrt(share @ np.square([error.noise for error in errors])))
@@ -113,13 +114,6 @@ def shares(groups: Sequence[Group], specification: Specification) -> Floats:
 
 def _weights(groups: Sequence[Group], specification: Specification) -> Floats:
     return np.array([(max(group.people(specification), 1) * group.micro_epsilon / MICRO) ** 2 for group in groups])
-
-
-def _prices(group: Group, specification: Specification) -> Any:
-    """Return the group's ε for its cohorts and 0 for all others: they are left out."""
-    prices = np.zeros(len(specification.epsilons), dtype=np.int64)
-    prices[list(group.cohorts)] = group.micro_epsilon
-    return prices
 
 
 def _elected(answers: Floats, weights: Floats) -> float:

@@ -9,10 +9,10 @@ import numpy as np
 from discretion import noise
 from discretion.errors import Unsuitable
 from discretion.guarantee import Guarantee
-from discretion.mechanisms import rank
+from discretion.mechanisms import rank, scheme
 from discretion.mechanisms.accuracy import limits
 from discretion.mechanisms.belief import Belief
-from discretion.mechanisms.rank import Rank
+from discretion.mechanisms.rank import Rank, is_ranked
 from discretion.noise import Floats, Rng, Rule
 from discretion.preference import MICRO, Integers, Specification
 from discretion.release import Error
@@ -78,8 +78,8 @@ def propose(
     upper: bool = False,
 ) -> Exponential | Rank:
     """`upper`, for quantiles: the upper median instead of the lower."""
-    if aggregate.kind in ("quantile", "mode"):
-        return rank.propose_exponential(aggregate, specification, belief, rule=rule, upper=upper)
+    if is_ranked(aggregate):
+        return rank.tuned(aggregate, specification, belief, scheme.weights(specification), rule=rule, upper=upper)
     bits = aggregate.kind == "people" or (
         aggregate.kind in ("count", "sum")
         and aggregate.rows_per_person == 1

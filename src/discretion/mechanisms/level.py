@@ -37,7 +37,7 @@ def best_level(level: Level, specification: Specification, at: Callable[[int], L
     costs accuracy, never privacy.
     """
     if level != "best":
-        return at(_fixed(level, specification))
+        return at(fixed_level(level, specification))
     nobody = {micro for micro, people in zip(specification.epsilons, specification.people, strict=True) if not people}
     allowed = [micro for micro in among if micro > 0 and micro not in nobody]
     if not allowed:
@@ -55,11 +55,14 @@ def best_level(level: Level, specification: Specification, at: Callable[[int], L
         first, last = tried[max(place - 1, 0)], tried[min(place + 1, len(tried) - 1)]
 
 
-def _fixed(level: Literal["max", "mean"] | float, specification: Specification) -> int:
+def fixed_level(level: Literal["max", "mean"] | float, specification: Specification) -> int:
+    """Return a level in micro-ε: the largest, the mean over the register, or the number given."""
     if level == "max":
         return max(specification.epsilons[-1], specification.strictest)
     if level == "mean":
         return max(1, int(specification.heads @ specification.micro) // specification.size)
     if isinstance(level, str) or not (isfinite(level) and allowance(max(level, 0.0)) > 0):
-        raise InvalidDeclaration(f'A level must be "max", "mean", "best" or an epsilon above 0, got {level!r}.')
+        raise InvalidDeclaration(
+            f'A cap or threshold must be "max", "mean", "best" or an epsilon of at least a millionth, got {level!r}.'
+        )
     return int(allowance(level))

@@ -218,8 +218,3 @@ def bessel(rows: Floats | float) -> Floats:
     """Return n/(n − 1), which turns a population variance into a sample variance; at most 2, that of two rows."""
     known = np.maximum(rows, 2.0)
     return np.asarray(known / (known - 1))
-
-
-def capped(specification: Specification, cap: int) -> Integers:
-    """Influence min(ε, cap), by cohort, in micro-ε."""
-    return np.minimum(specification.micro, cap)

@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from discretion.mechanisms import rank
+from discretion.mechanisms import rank, scheme
 from discretion.mechanisms.accuracy import tuned
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.linear import Linear
-from discretion.mechanisms.rank import Rank
+from discretion.mechanisms.rank import Rank, is_ranked
 from discretion.preference import Specification
 from discretion.statistics import Aggregate
 
@@ -27,9 +27,9 @@ class Minimum(Linear):
 
 
 def propose(aggregate: Aggregate, specification: Specification, belief: Belief) -> Minimum | Rank:
-    if aggregate.kind in ("quantile", "mode"):
-        return rank.propose_minimum(aggregate, specification, belief)
-    strictest = specification.strictest
-    weights = np.where(specification.micro > 0, strictest, 0)
-    rescales = aggregate.kind == "mean"  # a mean is over the people who are in it
-    return tuned(Minimum, aggregate, specification, belief, weights, divisor=None if rescales else Fraction(strictest))
+    used = scheme.minimum(specification)
+    if is_ranked(aggregate):
+        return rank.tuned(aggregate, specification, belief, used)
+    # A mean is over the people who are in it.
+    divisor = None if aggregate.kind == "mean" else Fraction(specification.strictest)
+    return tuned(Minimum, aggregate, specification, belief, np.array(used.prices), divisor=divisor)

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -14,11 +13,11 @@ from discretion.mechanisms.accuracy import believed, laplace_variance, total_err
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.committee import Committee, committee
 from discretion.mechanisms.cuts import precision_cuts, privacy_cuts, privacy_cuts_each
-from discretion.mechanisms.group import Group, charges, without_dominated
 from discretion.mechanisms.level import refuse_nobody
 from discretion.mechanisms.linear import is_affine, parts, refuse_scale, tally
+from discretion.mechanisms.scheme import Group, Ladder, paid, partition, without_dominated
 from discretion.noise import Floats, Rng
-from discretion.preference import MICRO, Integers, Specification
+from discretion.preference import MICRO, Specification
 from discretion.release import Error
 from discretion.statistics import Aggregate, Measure, Statistics
 
@@ -52,9 +51,8 @@ class Partition:
 
     @property
     def guarantee(self) -> Guarantee:
-        return Guarantee.of(
-            self.specification, charges(self.groups, self.specification), protects=self.aggregate.protects
-        )
+        charged = paid(self.groups, self.specification)
+        return Guarantee.of(self.specification, charged, protects=self.aggregate.protects)
 
     @property
     def measure(self) -> Measure:
@@ -145,40 +143,32 @@ class _Plan:
 
     def partitions(self, variance: float) -> list[tuple[Group, ...]]:
         """Return the partition for the given number of groups, or one for each number that may be best."""
-        levels = len(self.specification.epsilons)
-        most = min(self.groups or MOST_GROUPS, levels, max(1, self.specification.size // self.smallest))
+        specification, levels = self.specification, len(self.specification.epsilons)
+        most = min(self.groups or MOST_GROUPS, levels, max(1, specification.size // self.smallest))
         if self.rounds == 1 and self.groups is None:  # one dynamic program serves every number
-            return list(dict.fromkeys(self._round(self.specification.micro, most, variance, every=True)))
-        found = []
-        for count in [most] if self.groups is not None else range(1, most + 1):
-            spent: tuple[Group, ...] = ()
-            for _ in range(self.rounds):
-                left = self.specification.micro - charges(spent, self.specification)
-                if self.specification.heads[left > 0].sum() < self.smallest:
-                    break
-                spent += self._round(left, count, variance)[-1]
-            found.append(spent)
-        return list(dict.fromkeys(found))
+            ladder = Ladder.of(specification.micro, specification.heads)
+            every = map(ladder.groups, self._cuts(ladder, most, variance, every=True))
+            return list(dict.fromkeys(without_dominated(one, specification) if self.drop else one for one in every))
+        counts = [most] if self.groups is not None else range(1, most + 1)
+        return list(dict.fromkeys(self._rounds(count, variance) for count in counts))
 
-    def _round(self, left: Integers, count: int, variance: float, every: bool = False) -> list[tuple[Group, ...]]:
-        """Return one round for people who have `left`, for each number of groups up to `count` or for it alone."""
-        levels, place = np.unique(left, return_inverse=True)
-        heads = np.bincount(place, weights=self.specification.heads).astype(np.int64)
-        skip = int(levels[0] == 0)  # people with nothing left are in no group
+    def _rounds(self, count: int, variance: float) -> tuple[Group, ...]:
+        """Return all rounds, of so many groups at most."""
+        return partition(
+            self.specification,
+            lambda ladder: self._cuts(ladder, count, variance)[-1],
+            rounds=self.rounds,
+            smallest=self.smallest,
+            drop=self.drop,
+        )
+
+    def _cuts(self, ladder: Ladder, count: int, variance: float, every: bool = False) -> list[list[int]]:
+        """Return where groups start, for each number of groups up to `count` or for it alone."""
         if self.cuts == "precision":
-            found = precision_cuts(levels[skip:], heads[skip:], count, variance, self.smallest)
-        else:
-            cut = privacy_cuts_each if every else lambda *options: [privacy_cuts(*options)]
-            found = cut(levels[skip:], heads[skip:], count, self.smallest)
-        partitions = []
-        for starts in found:
-            edges = [start + skip for start in starts] + [len(levels)]
-            made = tuple(
-                Group(tuple(np.flatnonzero((place >= first) & (place < last)).tolist()), int(levels[first]))
-                for first, last in pairwise(edges)
-            )
-            partitions.append(without_dominated(made, self.specification) if self.drop else made)
-        return partitions
+            return precision_cuts(ladder.levels, ladder.heads, count, variance, self.smallest)
+        if every:
+            return privacy_cuts_each(ladder.levels, ladder.heads, count, self.smallest)
+        return [privacy_cuts(ladder.levels, ladder.heads, count, self.smallest)]
 
 
 def _combined(

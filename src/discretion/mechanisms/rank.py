@@ -4,7 +4,8 @@ Everything is computed from counts by (cohort, grid value), in whole micro-ε. A
 `rows_per_person` of them, each absent or at a grid value, so the same cost serves tables of public and of secret size.
 """
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +15,7 @@ from discretion.errors import EngineFailed, Unsuitable
 from discretion.guarantee import Guarantee
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import Level, best_level
+from discretion.mechanisms.scheme import Scheme
 from discretion.mechanisms.stray import Stray, by_price, check, coin_scatter, rank_error
 from discretion.noise import Floats, Rng, Rule
 from discretion.preference import MICRO, Integers, Specification
@@ -41,20 +43,18 @@ class Rank:
 
     aggregate: Aggregate
     specification: Specification
-    prices: tuple[int, ...]  # by cohort, micro-ε; 0: the cohort is left out
-    losses: tuple[int, ...]  # by cohort, micro-ε: what is charged
+    scheme: Scheme
     error: Error
     rule: Rule = "exponential"
     upper: bool = False  # the rank ⌊qn⌋ + 1 instead of ⌈qn⌉: the upper median
-    inclusion: tuple[int, ...] | None = field(default=None, repr=False)
 
     @property
     def guarantee(self) -> Guarantee:
-        return Guarantee.of(self.specification, self.losses, protects=self.aggregate.protects)
+        return Guarantee.of(self.specification, self.scheme.charges, protects=self.aggregate.protects)
 
     @property
     def measure(self) -> Measure:
-        return Measure(aggregate=self.aggregate, histogram=True, inclusion=self.inclusion)
+        return Measure(aggregate=self.aggregate, histogram=True, inclusion=self.scheme.inclusion)
 
     @property
     def scale(self) -> int:
@@ -63,8 +63,9 @@ class Rank:
 
     def scores(self, statistics: Statistics) -> Integers:
         """(group, grid value) -> minus the cost, in micro-ε."""
-        used = np.array(self.prices) > 0
-        prices, slots = np.array(self.prices)[used], self.specification.heads[used] * self.aggregate.rows_per_person
+        prices = np.array(self.scheme.prices)
+        used = prices > 0
+        prices, slots = prices[used], self.specification.heads[used] * self.aggregate.rows_per_person
         costs = []
         for histogram in histograms(statistics)[:, used]:  # (cohort, grid value)
             absent = np.maximum(slots - histogram.sum(axis=1), 0)
@@ -173,73 +174,46 @@ def _level_cost(others: Integers, absent: Integers, prices: Integers, has: int, 
     return int(prices @ forced.sum(axis=1) + (prices @ more).sum())
 
 
-def propose_exponential(
+def is_ranked(aggregate: Aggregate) -> bool:
+    """Return whether the answer is chosen among grid values."""
+    return aggregate.kind in ("quantile", "mode")
+
+
+def at_level(
+    level: Level,
     aggregate: Aggregate,
     specification: Specification,
     belief: Belief,
+    scheme: Callable[[Specification, int], Scheme],
+    among: Sequence[int] = (),
+) -> Rank:
+    """Return the mechanism whose scheme is at this level; for "best", at the best of `among` or of everything between.
+
+    Levels are tuned without the pull of many candidates, which only bad data attains (see weighted_rank).
+    """
+
+    def at(t: int, pull: bool = False) -> Rank:
+        return tuned(aggregate, specification, belief, scheme(specification, t), pull=pull)
+
+    return at(max(best_level(level, specification, at, among=among).scheme.prices), pull=True)
+
+
+def tuned(
+    aggregate: Aggregate,
+    specification: Specification,
+    belief: Belief,
+    scheme: Scheme,
     *,
     rule: Rule | None = None,
     upper: bool = False,
-) -> Rank:
-    """PE: everybody's price is their ε."""
-    return replace(_tuned(aggregate, specification, belief, specification.micro, rule=rule), upper=upper)
-
-
-def propose_minimum(aggregate: Aggregate, specification: Specification, belief: Belief) -> Rank:
-    """The exponential mechanism at the strictest ε."""
-    prices = np.where(specification.micro > 0, specification.strictest, 0)
-    return _tuned(aggregate, specification, belief, prices)
-
-
-def propose_priced(aggregate: Aggregate, specification: Specification, belief: Belief, prices: Integers) -> Rank:
-    """Return the exponential mechanism at these prices by cohort (micro-ε); cohorts of price 0 are left out."""
-    return _tuned(aggregate, specification, belief, prices)
-
-
-def propose_threshold(
-    aggregate: Aggregate, specification: Specification, belief: Belief, *, threshold: Level = "best"
-) -> Rank:
-    """The exponential mechanism at ε = t among those who allow it."""
-
-    def at(t: int, pull: bool = False) -> Rank:
-        return _tuned(aggregate, specification, belief, np.where(specification.micro >= t, t, 0), pull=pull)
-
-    return at(max(best_level(threshold, specification, at, among=specification.epsilons).prices), pull=True)
-
-
-def propose_sample(
-    aggregate: Aggregate, specification: Specification, belief: Belief, *, threshold: Level = "best"
-) -> Rank:
-    """The exponential mechanism at ε = t among those their coins keep ([JYC15] Definition 9)."""
-
-    def at(t: int, pull: bool = False) -> Rank:
-        inclusion = tuple(noise.inclusion_threshold(level, t) for level in specification.epsilons)
-        prices, losses = np.where(specification.micro > 0, t, 0), np.minimum(specification.micro, t)
-        return _tuned(aggregate, specification, belief, prices, losses=losses, inclusion=inclusion, pull=pull)
-
-    return at(max(best_level(threshold, specification, at).prices), pull=True)
-
-
-def _tuned(
-    aggregate: Aggregate,
-    specification: Specification,
-    belief: Belief,
-    prices: Integers,
-    *,
-    losses: Integers | None = None,
-    rule: Rule | None = None,
-    inclusion: tuple[int, ...] | None = None,
     pull: bool = True,
 ) -> Rank:
-    """A complete mechanism; without `pull`, its error is the one that levels are tuned by (see weighted_rank)."""
-    if aggregate.kind not in ("quantile", "mode"):
-        raise Unsuitable("It chooses among grid values, so it answers quantiles and modes only.")
+    """Return the exponential mechanism at the prices of a scheme; without `pull`, with the error that levels need."""
+    prices = np.array(scheme.prices)
     check(aggregate, specification, int(prices.max()))
     if aggregate.kind == "mode" and aggregate.upper - aggregate.lower >= MOST_CATEGORIES:
         raise Unsuitable(f"It takes at most {MOST_CATEGORIES} categories; weighted_rank takes any number.")
-    rates: Floats = (prices > 0).astype(np.float64)
-    if inclusion is not None:
-        rates = np.array(inclusion, dtype=np.float64) / noise.ALWAYS
+    rates = scheme.rates
     stray = by_price(aggregate, specification, prices, rates, touched(aggregate))
     if not pull:
         stray = Stray(0.0, stray.noise)
@@ -248,11 +222,10 @@ def _tuned(
     return Rank(
         aggregate=aggregate,
         specification=specification,
-        prices=tuple(prices.tolist()),
-        losses=tuple((prices if losses is None else losses).tolist()),
+        scheme=scheme,
         error=rank_error(aggregate, specification, belief, rates, stray, coins=coin_scatter(specification, rates)),
         rule=rule or default_rule(aggregate),
-        inclusion=inclusion,
+        upper=upper,
     )
 
 

@@ -2,20 +2,17 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import expm1
+from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from discretion import noise
 from discretion.guarantee import Guarantee
-from discretion.mechanisms import rank
+from discretion.mechanisms import rank, scheme
 from discretion.mechanisms.accuracy import believed, laplace_variance, over, ratio_errors, total_error
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import Level, best_level, refuse_nobody
 from discretion.mechanisms.linear import Linear, is_affine, parts
-from discretion.mechanisms.rank import Rank
-from discretion.noise import Floats
+from discretion.mechanisms.rank import Rank, is_ranked
+from discretion.mechanisms.scheme import Scheme
 from discretion.preference import MICRO, Specification
 from discretion.statistics import Aggregate, Measure
 
@@ -38,20 +35,22 @@ class Sample(Linear):
 
     threshold: int  # t, in micro-ε
 
+    @cached_property
+    def scheme(self) -> Scheme:
+        return scheme.sample(self.specification, self.threshold)
+
     @property
     def guarantee(self) -> Guarantee:
-        charged = np.minimum(self.specification.micro, self.threshold)
-        return Guarantee.of(self.specification, charged, protects=self.aggregate.protects)
+        return Guarantee.of(self.specification, self.scheme.charges, protects=self.aggregate.protects)
 
     @property
     def measure(self) -> Measure:
-        inclusion = tuple(noise.inclusion_threshold(level, self.threshold) for level in self.specification.epsilons)
-        return Measure(aggregate=self.aggregate, inclusion=inclusion)
+        return Measure(aggregate=self.aggregate, inclusion=self.scheme.inclusion)
 
     @property
     def full_weight(self) -> float:
-        """What is expected to be kept of everybody."""
-        return self.threshold * over(self.specification.heads, rates(self.specification, self.threshold))
+        """Return what is expected to be kept of everybody."""
+        return self.threshold * over(self.specification.heads, self.scheme.rates)
 
 
 def propose(
@@ -62,26 +61,21 @@ def propose(
     threshold: Level = "best",
     rescaled: bool | None = None,
 ) -> Sample | Rank:
-    if aggregate.kind in ("quantile", "mode"):
-        return rank.propose_sample(aggregate, specification, belief, threshold=threshold)
+    if is_ranked(aggregate):
+        return rank.at_level(threshold, aggregate, specification, belief, scheme.sample)
     refuse_nobody(specification)
     inner = replace(aggregate, complete=False)
     rescale = belief.beta is not None if rescaled is None else rescaled
     return best_level(threshold, specification, lambda t: _tuned(inner, specification, belief, t, rescale))
 
 
-def rates(specification: Specification, t: int) -> Floats:
-    """π by cohort, as doubles, for predictions; the coins themselves use exact thresholds."""
-    level, top = np.minimum(specification.micro, t) / MICRO, t / MICRO
-    return np.exp(level - top) * np.expm1(-level) / expm1(-top)  # (e^ε − 1)/(e^t − 1), which would overflow
-
-
 def _tuned(inner: Aggregate, specification: Specification, belief: Belief, t: int, rescale: bool) -> Sample:
-    kept = rates(specification, t)
+    used = scheme.sample(specification, t)
+    kept = used.rates
     shape: dict[str, Any] = {
         "aggregate": inner,
         "specification": specification,
-        "weights": (t,) * len(specification.epsilons),  # everybody kept weighs the same
+        "weights": used.prices,
         "threshold": t,
     }
     coins = over(specification.heads, kept * (1 - kept))  # Σ π(1 − π): coins that fall either way

@@ -6,7 +6,8 @@ from fractions import Fraction
 from discretion.mechanisms.accuracy import tuned
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import Level, best_level
-from discretion.mechanisms.linear import Linear, capped
+from discretion.mechanisms.linear import Linear
+from discretion.mechanisms.scheme import capped
 from discretion.preference import Specification
 from discretion.statistics import Aggregate
 

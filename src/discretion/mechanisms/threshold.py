@@ -5,14 +5,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from discretion.errors import Unsuitable
-from discretion.mechanisms import rank
+from discretion.mechanisms import rank, scheme
 from discretion.mechanisms.accuracy import tuned
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import Level, best_level
 from discretion.mechanisms.linear import Linear
-from discretion.mechanisms.rank import Rank
-from discretion.preference import MICRO, Specification
+from discretion.mechanisms.rank import Rank, is_ranked
+from discretion.preference import Specification
 from discretion.statistics import Aggregate
 
 
@@ -34,13 +33,11 @@ class Threshold(Linear):
 def propose(
     aggregate: Aggregate, specification: Specification, belief: Belief, *, threshold: Level = "best"
 ) -> Threshold | Rank:
-    if aggregate.kind in ("quantile", "mode"):
-        return rank.propose_threshold(aggregate, specification, belief, threshold=threshold)
+    if is_ranked(aggregate):
+        return rank.at_level(threshold, aggregate, specification, belief, scheme.threshold, specification.epsilons)
 
     def at(t: int) -> Threshold:
-        if t > specification.epsilons[-1]:
-            raise Unsuitable(f"Nobody allows an epsilon of {t / MICRO:g}: the threshold leaves everybody out.")
-        weights = np.where(specification.micro >= t, t, 0)
+        weights = np.array(scheme.threshold(specification, t).prices)
         rescales = aggregate.kind == "mean" or belief.beta is not None
         return tuned(Threshold, aggregate, specification, belief, weights, divisor=None if rescales else Fraction(t))
 

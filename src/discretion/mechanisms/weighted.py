@@ -9,7 +9,8 @@ from discretion.errors import Unsuitable
 from discretion.mechanisms.accuracy import believed, centre, tuned
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import best_level, refuse_nobody
-from discretion.mechanisms.linear import Linear, capped, is_affine, parts
+from discretion.mechanisms.linear import Linear, is_affine, parts
+from discretion.mechanisms.scheme import capped
 from discretion.noise import Floats
 from discretion.preference import LARGEST_EPSILON, MICRO, Specification
 from discretion.statistics import Aggregate

@@ -12,8 +12,8 @@ from discretion.errors import Unsuitable
 from discretion.guarantee import Guarantee
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import TRIED, best_level
-from discretion.mechanisms.linear import capped
-from discretion.mechanisms.rank import default_rule, histograms
+from discretion.mechanisms.rank import default_rule, histograms, is_ranked
+from discretion.mechanisms.scheme import capped
 from discretion.mechanisms.stray import Stray, by_weight, candidates, check, rank_error, scatter, share_variance, tilt
 from discretion.mechanisms.weighted import saturation
 from discretion.noise import Floats, Rng, Rule
@@ -118,7 +118,7 @@ def propose(
     cap: float | None = None,
     rule: Rule | None = None,
 ) -> WeightedRank:
-    if aggregate.kind not in ("quantile", "mode"):
+    if not is_ranked(aggregate):
         raise Unsuitable("It chooses among grid values, so it answers quantiles and modes only.")
     if cap is not None and not cap > 0:
         raise Unsuitable(f"cap must be above 0, got {cap!r}.")

@@ -16,9 +16,8 @@ import numpy as np
 
 from discretion import noise
 from discretion.errors import InvalidDeclaration
-from discretion.mechanisms import Belief, smooth
+from discretion.mechanisms import Belief, exponential, smooth
 from discretion.mechanisms.local import release_individual
-from discretion.mechanisms.rank import propose_exponential
 from discretion.noise import Floats, Rng
 from discretion.preference import MICRO, Integers, Specification
 from discretion.statistics import Aggregate, Statistics
@@ -129,7 +128,7 @@ def ask_bounds(values: Integers, place: int, top: int, micro_epsilon: int, rng: 
 def ask_exponential(values: Integers, place: int, top: int, micro_epsilon: int, rng: Rng) -> float:
     """Differentially private: the exponential mechanism."""
     aggregate, specification, statistics = _shaped(values, place, top, micro_epsilon)
-    return float(propose_exponential(aggregate, specification, Belief()).release(statistics, rng)[0])
+    return float(exponential.propose(aggregate, specification, Belief()).release(statistics, rng)[0])
 
 
 def ask_smooth(values: Integers, place: int, top: int, micro_epsilon: int, rng: Rng) -> float:

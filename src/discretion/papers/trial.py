@@ -10,8 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from discretion.arrays import compute
-from discretion.engines.arrays import Column
+from discretion.engines.arrays import ArrayColumn, ArrayRows, compute
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Protects
 from discretion.mechanisms import MECHANISMS, Belief, Mechanism
@@ -23,7 +22,7 @@ from discretion.noise import ALWAYS, Floats, discrete_laplace
 from discretion.papers.figure import By
 from discretion.plan import choose
 from discretion.preference import Integers, Specification
-from discretion.statistics import Aggregate, Measure, Statistics
+from discretion.statistics import Aggregate, Measure, Request, Statistics
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,12 +31,13 @@ class Trial:
 
     specification: Specification
     cohort: Integers
-    column: Column
+    column: ArrayColumn
     truth: float
 
     def statistics(self, measure: Measure, rng: Any = None) -> Statistics:
         """What an engine would compute from these people's rows."""
-        return compute(measure, self.column, self.cohort, len(self.specification.epsilons), rng)
+        rows = ArrayRows(column=self.column, cohort=self.cohort, cohorts=len(self.specification.epsilons))
+        return compute(Request(measures=(measure,), source=rows), rng)[0]
 
 
 @dataclass(frozen=True, kw_only=True)

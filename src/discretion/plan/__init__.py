@@ -1,16 +1,18 @@
 """Choose the mechanism with the smallest predicted error, from public information only."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from inspect import signature
 from math import isfinite
 from operator import add
 from typing import Any
 
+import numpy as np
+
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.guarantee import Guarantee
-from discretion.mechanisms import MECHANISMS, Belief, Mechanism
+from discretion.mechanisms import BY_NAME, MECHANISMS, Belief, Mechanism
 from discretion.plan.assumption import Prediction, predictions
 from discretion.preference import MICRO, Specification
 from discretion.release import Error
@@ -18,6 +20,7 @@ from discretion.render.sheet import Sheet, Shown, amount
 from discretion.statistics import Aggregate, Request
 
 POSITIONS = {"aggregate", "specification", "belief"}  # what every mechanism is proposed with; the rest are options
+INEXACT = "Its arithmetic is not exact. Ask for it by name."
 MOST_COMPARED = 2_000  # levels for which assumptions are compared
 MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
 
@@ -73,8 +76,8 @@ class Plan(Shown):
 
     @property
     def guarantee(self) -> Guarantee:
-        """All choices together, by the plan's own cohorts: what is charged."""
-        return reduce(add, (_over(self.specification, choice.mechanism.guarantee) for choice in self.choices))
+        """Return what is charged: all choices together."""
+        return reduce(add, (choice.mechanism.guarantee for choice in self.choices))
 
     @property
     def request(self) -> Request:
@@ -97,8 +100,8 @@ class Plan(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return every mechanism considered for every aggregate, and what each level pays for all of them together."""
-        heads = zip(self.specification.epsilons, self.specification.people, strict=True)
         losses = self.guarantee.losses
+        heads = enumerate(self.specification.people)
         levels = [{"people": people, "pays": losses[cohort].micro_epsilon / MICRO} for cohort, people in heads]
         return {"aggregates": [*map(_choice_dict, self.choices)], "levels": levels, "guarantee": str(self.guarantee)}
 
@@ -156,7 +159,12 @@ def _choose_one(
     options: dict[str, Any],
 ) -> Choice:
     candidates = sorted(
-        (_candidate(name, aggregate, specification, belief, options if name == forced else {}) for name in MECHANISMS),
+        (
+            Candidate(name=name, reason=INEXACT)  # not tuned: it could not be chosen
+            if name in BY_NAME and name != forced
+            else _candidate(name, aggregate, specification, belief, options if name == forced else {})
+            for name in MECHANISMS
+        ),
         key=lambda candidate: candidate.error.total if candidate.error is not None else float("inf"),
     )
     chosen = next(c for c in candidates if c.name == forced or (forced == "auto" and not _is_float(c)))
@@ -180,11 +188,6 @@ def _reasons(candidates: Sequence[Candidate]) -> list[str]:
     for candidate in candidates:
         names.setdefault(candidate.reason, []).append(candidate.name)
     return [f"  {', '.join(who)}: {reason}" for reason, who in names.items()]
-
-
-def _over(specification: Specification, guarantee: Guarantee) -> Guarantee:
-    """The same losses under the names the cohorts have in `specification`, where they come in the same order."""
-    return replace(guarantee, losses=dict(zip(specification.epsilons, guarantee.losses.values(), strict=True)))
 
 
 def _is_float(candidate: Candidate) -> bool:
@@ -278,13 +281,10 @@ def _candidate_row(candidate: Candidate, chosen: Candidate) -> tuple[str, ...]:
 def _charge_sheet(plan: Plan) -> Sheet:
     """What everybody pays; the middle of a long list of levels is left out."""
     losses = plan.guarantee.losses
-    offered = {
-        cohort: sum(choice.specification.epsilons[place] for choice in plan.choices)
-        for place, cohort in enumerate(plan.specification.epsilons)
-    }
+    offered = np.sum([choice.specification.micro for choice in plan.choices], axis=0).tolist()
     rows = [
         (f"{people:,}", _epsilon(offered[cohort]), _epsilon(losses[cohort].micro_epsilon))
-        for cohort, people in zip(plan.specification.epsilons, plan.specification.people, strict=True)
+        for cohort, people in enumerate(plan.specification.people)
     ]
     parts = len(plan.choices)
     split = (f"the share is split over {parts} aggregates",) if parts > 1 else ()

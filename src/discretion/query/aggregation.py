@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, floor, log10, sqrt
 
 from sqlglot import exp
 
@@ -11,12 +10,7 @@ from discretion.errors import QueryRefused
 from discretion.query.expression import predicate, refuse, scalar
 from discretion.query.relation import RowSet
 from discretion.query.scalar import Scalar, only, shown, unbracketed
-from discretion.statistics import Aggregate, Kind
-
-MOST_STEPS = 10**6  # grid steps a sum is rounded to: far finer than any noise
-LARGEST_MOVE = 10**9  # the most steps one person may move a total, so that the noise stays in range
-CANDIDATES = 1_000  # answers a quantile chooses among, unless the steward declared a grid
-MOST_CELLS = 1_000_000  # of a histogram, groups times candidates
+from discretion.statistics import MOST_CELLS, Aggregate, Kind, Wanted, gridded
 
 _KINDS: dict[type[exp.Expr], Kind] = {
     exp.Sum: "sum",
@@ -39,12 +33,10 @@ AGGREGATES = (*_KINDS, exp.Count, exp.CountIf, exp.Filter, exp.WithinGroup)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """One distinct aggregate: its public shape, and the row expression it is over."""
+class Asked(Wanted):
+    """One distinct aggregate, its text as the canonical query has it, and the row expression it is over."""
 
-    text: str  # as the canonical query has it, e.g. AVG(age)
     plain: exp.Expr
-    aggregate: Aggregate
     value: exp.Expr | None = None  # total, over the table's columns; None: every row counts
     fill: int | None = None  # the grid step a missing value counts as, for a column declared never NULL
     made: int = 0  # characters of texts made of a row
@@ -66,9 +58,9 @@ def asked(node: exp.Expr, relation: RowSet, groups: int) -> Asked:
     shape = _shape(kind, value, relation.table, groups, rank)
     shape = replace(shape, sample=kind == "variance" and not isinstance(bare, POPULATION))
     if filtered is None and value.required:
-        fill = min(max(_steps(Fraction(0), shape), shape.lower), shape.upper)
         complete = _complete(relation)
-        return _asked(_named(bare, kind, value, rank), None, replace(shape, complete=complete), value, fill)
+        named = _named(bare, kind, value, rank)
+        return _asked(named, None, replace(shape, complete=complete), value, shape.nearest(0))
     return _asked(_named(bare, kind, value, rank), filtered, shape, value, None)
 
 
@@ -220,52 +212,26 @@ def _named(node: exp.Expr, kind: Kind, value: Scalar, rank: Fraction | None) -> 
 
 
 def _shape(kind: Kind, value: Scalar, table: Table, groups: int, rank: Fraction | None) -> Aggregate:
-    low, high = value.low or Fraction(0), value.high or Fraction(0)
-    if kind == "quantile":
-        origin, step = low, _candidate_step(value, table, low, high)
-        lower, upper = 0, max(1, floor((high - low) / step))
-        if groups * (upper + 1) > MOST_CELLS:
-            raise QueryRefused(
-                f"{groups:,} groups with {upper + 1:,} candidate answers each are too many. Use fewer groups, or ask "
-                "the steward for a coarser grid."
-            )
-    else:
-        # A sum starts at 0; a mean or variance is taken around the middle, where steps are smallest.
-        middle = (low + high) / 2
-        origin = Fraction(0) if kind == "sum" else Fraction(floor(middle)) if value.whole else middle
-        step = _sum_step(kind, value.whole, low - origin, high - origin, table.rows_per_person)
-        lower, upper = floor((low - origin) / step), ceil((high - origin) / step)
-    return Aggregate(
-        kind=kind,
+    shape = gridded(
+        kind,
+        value.low or Fraction(0),
+        value.high or Fraction(0),
         protects=table.protects,
-        lower=lower,
-        upper=upper,
-        origin=origin,
-        step=step,
+        whole=value.whole,
+        step=_declared_step(value, table),
         groups=groups,
         rows_per_person=table.rows_per_person,
         rank=rank,
     )
+    candidates = shape.upper - shape.lower + 1
+    if kind == "quantile" and groups * candidates > MOST_CELLS:
+        raise QueryRefused(
+            f"{groups:,} groups with {candidates:,} candidate answers each are too many. Use fewer groups, or ask "
+            "the steward for a coarser grid."
+        )
+    return shape
 
 
-def _candidate_step(value: Scalar, table: Table, low: Fraction, high: Fraction) -> Fraction:
+def _declared_step(value: Scalar, table: Table) -> Fraction | None:
     name = value.plain.name if isinstance(value.plain, exp.Column) and value.columns else ""
-    if name in table.grid:
-        return Fraction(str(table.grid[name]))
-    if value.whole and high - low <= CANDIDATES:
-        return Fraction(1)
-    return (high - low) / CANDIDATES
-
-
-def _sum_step(kind: Kind, whole: bool, low: Fraction, high: Fraction, rows_per_person: int) -> Fraction:
-    """A power of ten: fine enough not to matter beside the noise, coarse enough for the sampler."""
-    largest = max(abs(low), abs(high))
-    room = LARGEST_MOVE / (2 * rows_per_person)  # twice: under value a person leaves one group for another
-    most = min(MOST_STEPS, sqrt(room)) if kind == "variance" else min(10 * MOST_STEPS, room)
-    finest = max(float(largest) / most, float(high - low) / (10 * MOST_STEPS))
-    step = Fraction(10) ** ceil(log10(finest))
-    return max(step, Fraction(1)) if whole else step
-
-
-def _steps(value: Fraction, shape: Aggregate) -> int:
-    return round((value - shape.origin) / shape.step)
+    return Fraction(str(table.grid[name])) if name in table.grid else None

@@ -1,0 +1,92 @@
+"""Flow: the steps that a question to a ledger and a question about arrays have in common.
+
+parts       how many equal parts of what everybody may spend the question needs
+propose     the plan, for what each cohort may spend on one part; it sees no data
+draw        the private answers and their errors
+conclude    the release
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from discretion.mechanisms import Belief, answer
+from discretion.noise import Floats, Rng
+from discretion.plan import Plan, choose
+from discretion.plan.interval import W, errors_of, flanked, weights
+from discretion.preference import Specification
+from discretion.release import Error, Release
+from discretion.statistics import Statistics, Wanted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manner:
+    """How a question is to be answered: what is chosen besides the question itself."""
+
+    mechanism: str = "auto"
+    belief: Belief = field(default_factory=Belief)
+    with_interval: bool = False  # quantiles: spend a third on an interval in value units
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the mechanism
+
+
+def parts(wanted: Sequence[Wanted], manner: Manner) -> int:
+    """Return how many parts are paid for: those of public answers go to the others."""
+    every = _weights(wanted, manner)
+    free = sum(weight for weight, one in zip(every, wanted, strict=False) if _is_free(one, manner))
+    return sum(every) - free or 1
+
+
+def propose(wanted: Sequence[W], specification: Specification, manner: Manner) -> tuple[tuple[W, ...], Plan]:
+    """Return everything to be computed, the sides of quantiles last, and the plan for it."""
+    belief, mechanism = manner.belief, manner.mechanism
+    everything = flanked(wanted, specification, belief, mechanism) if manner.with_interval else tuple(wanted)
+    plan = choose(
+        [one.aggregate for one in everything],
+        specification,
+        belief,
+        mechanism=mechanism,
+        weights=_weights(wanted, manner),
+        labels=[one.text for one in everything],
+        **manner.options,
+    )
+    return everything, plan
+
+
+def draw(
+    plan: Plan, wanted: int, statistics: Sequence[Statistics], rng: Rng = None
+) -> tuple[list[Floats], list[tuple[Error, ...]]]:
+    """Draw the noise; return the answers and errors of the first `wanted` choices, by group."""
+    answers = [answer(choice.mechanism, found, rng) for choice, found in zip(plan.choices, statistics, strict=True)]
+    released = [values for values, _ in answers]
+    return released[:wanted], errors_of(plan.choices, wanted, released, [errors for _, errors in answers])
+
+
+def conclude(
+    plan: Plan,
+    columns: Mapping[str, tuple[Any, ...]],
+    errors: Mapping[str, tuple[Error, ...]],
+    *,
+    entry: str = "",
+    rng: Rng = None,
+) -> Release:
+    """Return the release of these answers, with the plan's guarantee and explanation."""
+    return Release(
+        columns=dict(columns),
+        errors=dict(errors),
+        mechanism=" + ".join(dict.fromkeys(choice.chosen.name for choice in plan.choices)),
+        guarantee=plan.guarantee,
+        simulated=rng is not None,
+        entry=entry,
+        explanation=str(plan),
+        comparison=plan.comparison,
+    )
+
+
+def _weights(wanted: Sequence[Wanted], manner: Manner) -> tuple[int, ...]:
+    return weights(wanted) if manner.with_interval else (1,) * len(wanted)
+
+
+def _is_free(one: Wanted, manner: Manner) -> bool:
+    """Return whether the answer is public, so that the others can have its part."""
+    counts = one.aggregate.kind in ("count", "people") and one.aggregate.size_is_public
+    return counts and manner.mechanism in ("auto", "public")
