@@ -11,8 +11,8 @@ import pytest
 
 from discretion.declaration.table import Table
 from discretion.engines import Cohorts, Rows
-from discretion.engines import duckdb as engine_module
 from discretion.engines.duckdb import DuckDB
+from discretion.engines.duckdb import backend as engine_module
 from discretion.noise import ALWAYS, simulation
 from discretion.query import parse
 from discretion.statistics import Measure, Request, Statistics

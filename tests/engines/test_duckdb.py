@@ -17,8 +17,8 @@ import pytest
 
 from discretion.declaration.table import Lookup, Table
 from discretion.engines import Cohorts, Engine, Rows
-from discretion.engines import duckdb as engine_module
 from discretion.engines.duckdb import DuckDB
+from discretion.engines.duckdb import backend as engine_module
 from discretion.errors import EngineFailed, InvalidDeclaration, InvalidPreference
 from discretion.noise import ALWAYS, keyed_coin
 from discretion.query import parse

@@ -20,7 +20,7 @@ from sqlglot import exp
 from discretion.declaration.table import Lookup, Table
 from discretion.engines import Cohorts, Rows
 from discretion.engines.duckdb import DuckDB
-from discretion.engines.sql import Facts, Statement, statement
+from discretion.engines.statement import Facts, Statement, statement
 from discretion.errors import QueryRefused, Unsuitable
 from discretion.mechanisms.linear import parts, tally
 from discretion.query import Query, parse

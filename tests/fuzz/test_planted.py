@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from discretion.engines import duckdb as engine
-from discretion.engines import sql as built
+from discretion.engines import statement as built
 from discretion.engines.duckdb import DuckDB
+from discretion.engines.duckdb import backend as engine
 from discretion.query import kind as types
 from discretion.query import operation, value
 from fuzz.grammar import query
@@ -85,7 +85,7 @@ def casts_that_fail(patch: pytest.MonkeyPatch) -> None:
 def plans_by_statistics(patch: pytest.MonkeyPatch) -> None:
     """Finding 3: the database plans by a file's statistics, which ignore NaN, and drops the check for it."""
     no_rehearsal(patch)
-    patch.setattr("discretion.engines.admission._is_sound", lambda *_: True)  # NaN is read in place
+    patch.setattr("discretion.engines.duckdb.admission._is_sound", lambda *_: True)  # NaN is read in place
     patch.setattr(engine, "_others", lambda _: ("common_subexpressions", "build_side_probe_side"))
 
 

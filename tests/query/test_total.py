@@ -19,7 +19,7 @@ from sqlglot import exp, parse_one
 from discretion.declaration.table import Lookup, Table
 from discretion.engines import Cohorts, Rows
 from discretion.engines.duckdb import DuckDB
-from discretion.engines.duckdb import _count as count_rows
+from discretion.engines.duckdb.backend import _count as count_rows
 from discretion.errors import EngineFailed, InvalidDeclaration, QueryRefused
 from discretion.query import operation, parse
 from discretion.query.expression import scalar
@@ -496,7 +496,7 @@ def test_a_question_about_parquet_is_tried_on_a_parquet_file(
         yield "ALTER TABLE protected RENAME TO others"
         yield "CREATE TEMP VIEW protected AS SELECT * REPLACE (CAST(error('planted') AS DOUBLE) AS x) FROM others"
 
-    monkeypatch.setattr("discretion.engines.duckdb.in_file", planted)
+    monkeypatch.setattr("discretion.engines.duckdb.backend.in_file", planted)
     monkeypatch.setattr("test_total.ENGINE", DuckDB())
     found = outcome("SELECT SUM(x) FROM t", CALM, kind, tmp_path)
     assert ("planted" in found) == (kind in ("pyarrow", "polars"))

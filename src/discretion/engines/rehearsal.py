@@ -11,8 +11,8 @@ from typing import Any
 from sqlglot import exp
 
 from discretion.engines import Rows
-from discretion.engines.source import quoted
-from discretion.engines.sql import Statement
+from discretion.engines.duckdb.place import quoted
+from discretion.engines.statement import Statement
 from discretion.query.kind import REACH, digits
 from discretion.query.scalar import ROW
 from discretion.statistics import Request

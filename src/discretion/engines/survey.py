@@ -6,8 +6,8 @@ from typing import Any
 from sqlglot import exp
 
 from discretion.declaration.table import Table
+from discretion.engines.duckdb.place import named, quoted
 from discretion.engines.person import person_text
-from discretion.engines.source import named, quoted
 
 Counts = dict[tuple[str, str], int]  # (measure, column or key) -> count
 

@@ -16,8 +16,8 @@ import duckdb
 import pyarrow as pa
 
 from discretion.declaration.source import Source
-from discretion.engines.safe import without_blanks
-from discretion.engines.source import named, quoted
+from discretion.engines.duckdb.place import named, quoted
+from discretion.engines.duckdb.safe import without_blanks
 from discretion.errors import InvalidDeclaration
 
 STAGED = "staged"

@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
-from discretion.engines.companion import FILE, FOUND, ROW_NUMBER
+from discretion.engines.duckdb.companion import FILE, FOUND, ROW_NUMBER
 from discretion.errors import EngineFailed, InvalidDeclaration
 
 MEMORY = "memory:"

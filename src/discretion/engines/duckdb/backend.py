@@ -22,14 +22,11 @@ from sqlglot import exp
 
 from discretion.declaration.table import Table
 from discretion.engines import Admission, Rows
-from discretion.engines.admission import admit, sound_table
 from discretion.engines.column import Column
-from discretion.engines.companion import FILE, NUMBERED, PART, ROW_NUMBER, Companion, Owners
-from discretion.engines.identity import marks
-from discretion.engines.memory import arrow_table
-from discretion.engines.person import among_texts, person_text, preference
-from discretion.engines.rehearsal import commands, in_file, shape, unguarded
-from discretion.engines.source import (
+from discretion.engines.duckdb.admission import admit, sound_table
+from discretion.engines.duckdb.companion import FILE, NUMBERED, PART, ROW_NUMBER, Companion, Owners
+from discretion.engines.duckdb.identity import marks
+from discretion.engines.duckdb.place import (
     MEMORY,
     ZONED,
     content_names,
@@ -43,7 +40,10 @@ from discretion.engines.source import (
     quoted,
     stamps,
 )
-from discretion.engines.sql import Facts, Statement, statement
+from discretion.engines.memory import arrow_table
+from discretion.engines.person import among_texts, person_text, preference
+from discretion.engines.rehearsal import commands, in_file, shape, unguarded
+from discretion.engines.statement import Facts, Statement, statement
 from discretion.engines.survey import distinct_texts, keys_without_rows, people_survey, rows_survey
 from discretion.errors import EngineFailed, InvalidDeclaration, InvalidPreference, QueryRefused
 from discretion.noise import coin_key

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from discretion.engines import Rows
 from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, stepped
-from discretion.engines.companion import FOUND, Companion
+from discretion.engines.duckdb.companion import FOUND, Companion
 from discretion.engines.person import among_texts, is_number, person_text, preference, same_person
 from discretion.query import Joined, Key
 from discretion.query.scalar import ROW

@@ -24,10 +24,20 @@ from sqlglot import exp
 from discretion.declaration.source import EVERY_KIND, Source, public_url
 from discretion.declaration.table import COPY
 from discretion.engines import Admission
-from discretion.engines.database import postgres_rows, sqlite_rows
-from discretion.engines.safe import offends, safe, select, select_all
-from discretion.engines.source import ZONED, is_table, matching, named, quoted, stamps, table_in
-from discretion.engines.text import STAGED, Guess, cast, guess, in_utf8, not_utf8, stage_csv, stage_excel, stage_json
+from discretion.engines.duckdb.database import postgres_rows, sqlite_rows
+from discretion.engines.duckdb.place import ZONED, is_table, matching, named, quoted, stamps, table_in
+from discretion.engines.duckdb.safe import offends, safe, select, select_all
+from discretion.engines.duckdb.text import (
+    STAGED,
+    Guess,
+    cast,
+    guess,
+    in_utf8,
+    not_utf8,
+    stage_csv,
+    stage_excel,
+    stage_json,
+)
 from discretion.errors import EngineFailed, InvalidDeclaration, SourceChanged
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ Dates and times outside the years 1 to 9999 are NULL. Times with a zone become t
 
 from collections.abc import Iterable, Mapping
 
-from discretion.engines.source import ZONED, named
+from discretion.engines.duckdb.place import ZONED, named
 
 FLOATS = ("DOUBLE", "FLOAT", "REAL")
 _WIDE = ("HUGEINT", "UHUGEINT")  # Parquet has no such type
