@@ -17,8 +17,8 @@ import pytest
 
 from discretion.declaration.table import Lookup, Table
 from discretion.engines import Cohorts, Engine, Rows
+from discretion.engines import engine as engine_module
 from discretion.engines.duckdb import DuckDB
-from discretion.engines.duckdb import backend as engine_module
 from discretion.errors import EngineFailed, InvalidDeclaration, InvalidPreference
 from discretion.noise import ALWAYS, keyed_coin
 from discretion.query import parse
@@ -344,7 +344,7 @@ def test_an_attached_object_is_a_copy() -> None:
     before = engine.fingerprint(source)
     frame.loc[:, "x"] = 0.0
     assert before == engine.fingerprint(source)
-    assert 42.0 == float(np.nansum(engine._table(source)[0]["x"].to_numpy())) + 5
+    assert 42.0 == float(np.nansum(engine._object(source).table["x"].to_numpy())) + 5
     assert before != engine.fingerprint(engine.attach("t", frame))
 
 
@@ -409,7 +409,7 @@ def test_nothing_but_the_sources_can_be_reached(sql: str, tmp_path: Path) -> Non
     content = path.read_bytes()
     rows_of_the_program = ROWS  # noqa: F841  DuckDB would find it by its name if it were allowed to
     attack = sql.format(other=other, folder=tmp_path, path=path)
-    with DuckDB()._connected({"protected": str(path)}, {}) as connection:
+    with DuckDB().backend.connections.connected({"protected": str(path)}, {}) as connection:
         assert 8 == len(connection.sql("SELECT * FROM protected").fetchall())
         with pytest.raises(duckdb.Error):
             connection.execute(attack).fetchall()
@@ -447,7 +447,7 @@ def test_a_source_that_changes_while_it_is_read_is_noticed(tmp_path: Path, monke
 
 def test_limits_of_threads_and_memory_are_kept() -> None:
     engine = DuckDB(threads=1, memory="200MB")
-    with engine._connected({}, {}) as connection:
+    with engine.backend.connections.connected({}, {}) as connection:
         assert [(1,)] == connection.sql("SELECT current_setting('threads')").fetchall()
 
 
@@ -458,5 +458,5 @@ def test_pandas_text_columns_are_read(tmp_path: Path) -> None:
 
 
 def test_no_progress_is_shown() -> None:
-    with DuckDB()._connected({}, {}) as connection:
+    with DuckDB().backend.connections.connected({}, {}) as connection:
         assert [(False,)] == connection.sql("SELECT current_setting('enable_progress_bar')").fetchall()

@@ -8,9 +8,9 @@ from typing import Any
 from discretion.declaration.enrolment import Enrolment
 from discretion.declaration.source import OPTIONS, Source, is_place, source_of
 from discretion.declaration.table import COPY, Lookup, Table
-from discretion.engines import Admission, Engine
-from discretion.engines.person import INTEGERS
+from discretion.engines import Admission, Engine, is_object
 from discretion.errors import InvalidDeclaration, SourceChanged
+from discretion.query.kind import INTEGERS
 
 RENEWED_TYPE = (
     "The person column {person!r} is {now} now and was {before}: everybody could get a second allowance under another "
@@ -134,7 +134,7 @@ class Earlier:
     @property
     def is_file(self) -> bool:
         """Tell whether the source can be read again; an object in memory must be given again."""
-        return not self.place.startswith("memory:")
+        return not is_object(self.place)
 
     @property
     def source(self) -> Source:

@@ -23,7 +23,7 @@ from sqlglot import exp
 
 from discretion.declaration.source import EVERY_KIND, Source, public_url
 from discretion.declaration.table import COPY
-from discretion.engines import Admission
+from discretion.engines.backend import Admission
 from discretion.engines.duckdb.database import postgres_rows, sqlite_rows
 from discretion.engines.duckdb.place import ZONED, is_table, matching, named, quoted, stamps, table_in
 from discretion.engines.duckdb.safe import offends, safe, select, select_all
