@@ -29,13 +29,15 @@ class Dialect:
         """Return a statement as the database reads it; refuse an operation without a total form."""
         for node in tree.find_all(exp.Func):
             if not self._knows(node):
-                raise QueryRefused(f"This database has no safe form of {node.key.upper()}. Leave it out.")
+                raise QueryRefused(f"This database has no safe form of {_name(node)}. Leave it out.")
         try:
             return tree.sql(self.language, unsupported_level=ErrorLevel.RAISE)
         except UnsupportedError as failure:
             raise QueryRefused(f"This database cannot compute the question: {failure}.") from None
 
     def _knows(self, node: exp.Expr) -> bool:
-        if isinstance(node, exp.Anonymous):
-            return node.name.upper() in self.named
-        return type(node) in self.operations
+        return _name(node) in self.named if isinstance(node, exp.Anonymous) else type(node) in self.operations
+
+
+def _name(node: exp.Expr) -> str:
+    return (node.name if isinstance(node, exp.Anonymous) else node.key).upper()
