@@ -26,12 +26,12 @@ class Dialect:
     named: frozenset[str] = NAMED
 
     def text(self, tree: exp.Expr) -> str:
-        """Return a statement as the database reads it; refuse an operation without a total form."""
+        """Return a statement as the database reads it, using up the tree; refuse operations without a total form."""
         for node in tree.find_all(exp.Func):
             if not self._knows(node):
                 raise QueryRefused(f"This database has no safe form of {_name(node)}. Leave it out.")
         try:
-            return tree.sql(self.language, unsupported_level=ErrorLevel.RAISE)
+            return tree.sql(self.language, unsupported_level=ErrorLevel.RAISE, copy=False)
         except UnsupportedError as failure:
             raise QueryRefused(f"This database cannot compute the question: {failure}.") from None
 

@@ -173,7 +173,7 @@ def _written(statement: exp.Expr, levels: Iterable[Any]) -> dict[str, list[str]]
         found["text" if isinstance(level, str) else "number"] |= {_literal(level): None} if level is not None else {}
     for node in statement.find_all(exp.Literal):
         if node.is_string:
-            found["text"][node.sql("duckdb")] = None
+            found["text"][_literal(node.this)] = None
             found["moment"] |= dict.fromkeys(_around(node.this))
         else:
             value = float(node.this)
@@ -184,7 +184,7 @@ def _written(statement: exp.Expr, levels: Iterable[Any]) -> dict[str, list[str]]
 
 def _literal(value: Any) -> str:
     if isinstance(value, str):
-        return exp.Literal.string(value).sql("duckdb")
+        return "'" + value.replace("'", "''") + "'"
     return f"{value:.0f}" if value == int(value) else repr(value)
 
 

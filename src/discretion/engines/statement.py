@@ -205,11 +205,11 @@ class _Build:
     def _counted(self, keys: Sequence[str]) -> exp.Select:
         sets = self._sets(keys)
         histograms = [column.name for column in self.columns if column.histogram]
-        counted = exp.select(*keys, "c", *histograms)
+        counted = exp.select(*map(exp.column, [*keys, "c", *histograms]))
         if histograms:
             counted = counted.select(exp.alias_(exp.Count(this=exp.Star()), "n"))
         if len(sets) == 1:
-            counted = counted.group_by(*sets[0])
+            counted = counted.group_by(*map(exp.column, sets[0]), copy=False)
         else:
             tuples = [exp.Tuple(expressions=[exp.column(name) for name in one]) for one in sets]
             counted.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=tuples)]))
@@ -219,7 +219,7 @@ class _Build:
             )
         single = self.rows.query.table.rows_per_person == 1 and (self.can_exceed or self.facts.bounded)
         for column in self.columns:
-            counted = counted.select(*aggregates(column, single))
+            counted = counted.select(*aggregates(column, single), copy=False)
         return counted
 
     def _membership(self, source: exp.Select, person: exp.Expr) -> exp.Select:
@@ -283,9 +283,9 @@ class _Build:
         return source.join("thresholds", on=match, join_type="left").select(*limits, *coins)
 
     def _on_grid(self, source: exp.Select) -> exp.Select:
-        names = ["p", "c", *(key.name for key in self.rows.query.keys)]
-        values = [exp.alias_(stepped(column), column.name) for column in self.columns if not column.bare]
-        return exp.select(*names, *values).from_(source.subquery("source", copy=False), copy=False)
+        names = map(exp.column, ["p", "c", *(key.name for key in self.rows.query.keys)])
+        values = [exp.alias_(stepped(column), column.name, copy=False) for column in self.columns if not column.bare]
+        return exp.select(*names, *values, copy=False).from_(source.subquery("source", copy=False), copy=False)
 
     def _look_up(self, source: exp.Select, joined: Joined) -> exp.Select:
         """Join a lookup of which every key is there once at most, whatever its file says."""
