@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from sqlglot import exp
 
+from discretion.declaration.source import source_of
 from discretion.declaration.table import Lookup
-from discretion.engines import Cohorts, Engine
+from discretion.engines import Admission, Cohorts, Engine
 from discretion.engines import engine as engine_module
 from discretion.engines.dialect import NAMED, OPERATIONS
 from discretion.errors import EngineFailed, InvalidDeclaration, InvalidPreference, QueryRefused
@@ -295,6 +297,54 @@ def test_a_steward_is_told_what_is_odd_about_a_table(engine: Engine) -> None:
         ("not_in_register", "id"): 2,
         ("key_without_rows", "place = nowhere"): 1,
     } == engine.survey(declared, register, "who")
+
+
+UNSOUND = pa.table(
+    {
+        "id": ["a ", " a", "", None],
+        "epsilon": [0.1, 0.1, 0.1, 0.1],
+        "x": [nan, 1.0, 2.0, 3.0],
+        "place": ["A", "A", "A", "A"],
+        "day": pa.array([0, 2**22, -(2**20), None], pa.int32()).cast(
+            pa.date32()
+        ),  # two of them are in no year 1 to 9999
+        "at": pa.array([0, 1, 2, 3], pa.timestamp("us", "Europe/Rome")),
+    }
+)
+
+
+@pytest.mark.parametrize("stored", ["memory", "parquet"])
+def test_what_could_make_a_question_fail_is_null_and_a_person_has_one_spelling(
+    engine: Engine, stored: str, tmp_path: Path
+) -> None:
+    pyarrow.parquet.write_table(UNSOUND, tmp_path / "t.parquet")
+    given = Admission(source=source_of(tmp_path / "t.parquet"), person="id", folder=tmp_path / "copies", label="t")
+    place = engine.attach("t", UNSOUND, "id") if stored == "memory" else engine.admit(given)[0]
+    assert ("DATE", "TIMESTAMP") == tuple(engine.schema(place)[name] for name in ("day", "at"))
+    assert [("a", 2)] == [(row["person"], row["rows"]) for row in engine.people(place, "id").to_pylist()]
+    declared = table(engine, place)
+    for condition, expected in {
+        "day IS NULL": 1,
+        "YEAR(day) = 1970": 1,
+        "x IS NULL": 1,
+        "at < '1971-01-01'": 2,
+    }.items():
+        (found,) = compute(engine, f"SELECT COUNT(*) FROM t WHERE {condition}", declared)
+        assert expected == found.counts.sum(), condition
+
+
+def test_a_parquet_file_has_the_statistics_of_its_rows_and_another_fingerprint_after_an_edit(
+    engine: Engine, tmp_path: Path
+) -> None:
+    path, sql = tmp_path / "t.parquet", "SELECT place, SUM(x) FROM t GROUP BY place"
+    pyarrow.parquet.write_table(ROWS, path)
+    place, _ = engine.admit(Admission(source=source_of(path), person="id", folder=tmp_path / "copies", label="t"))
+    (found,), (expected,) = compute(engine, sql, table(engine, place)), compute(engine, sql, table(engine))
+    assert expected.totals.tolist() == found.totals.tolist()
+    before = engine.fingerprint(place)
+    assert before == engine.fingerprint(place)
+    pyarrow.parquet.write_table(ROWS.set_column(2, "x", pa.array([3.0] * 8)), place)
+    assert before != engine.fingerprint(place)
 
 
 # What is tried before anybody pays ---------------------------------------------------------------------------------
