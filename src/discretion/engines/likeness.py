@@ -95,9 +95,7 @@ class Likeness:
             return found
         origin = Source.from_json(held.origin)
         part = f"#{origin.table}" if origin.table else ""
-        if origin.kind == "duckdb":  # a view has the marks of all that it reads
-            return found.union(*(self._marks_of(f"{place}{part}") for place in origin.places))
-        return found.union(*({f"{mark}{part.lower()}" for mark in self._marks_of(place)} for place in origin.places))
+        return found.union(*(self._marks_of(f"{place}{part}") for place in origin.places))
 
     def _marks_of(self, place: str) -> frozenset[str]:
         try:

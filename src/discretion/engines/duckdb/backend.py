@@ -16,7 +16,7 @@ from discretion.engines.duckdb.admission import admit, sound_table
 from discretion.engines.duckdb.beside import Companions
 from discretion.engines.duckdb.connections import GUESSED, MEMORY_LIMIT, TIME_LIMIT, Connections, described
 from discretion.engines.duckdb.identity import marks
-from discretion.engines.duckdb.place import ZONED, content_names, is_table, stamps
+from discretion.engines.duckdb.place import ZONED, content_names, is_database, is_table, stamps
 from discretion.engines.duckdb.rehearsal import in_file, in_table
 from discretion.engines.rehearsal import MadeUp
 from discretion.engines.rows import Rows
@@ -60,6 +60,9 @@ class DuckDBBackend(Backend):
 
     def identity(self, place: str) -> frozenset[str]:
         """Return the marks of a place, however it is spelled: two places that share one hold the same rows."""
+        file, _, table = place.rpartition("#")
+        if is_table(place) and not is_database(file):  # a sheet, or a table that was copied from another database
+            return frozenset(f"{mark}#{table.lower()}" for mark in self.identity(file))
         return marks(place, dict(self._contents(place)), self._views(place) if is_table(place) else {})
 
     def run(self, select: exp.Expr, sources: Mapping[str, str], tables: Mapping[str, pa.Table]) -> pa.Table:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import duckdb
@@ -20,6 +21,7 @@ from discretion.engines.rows import Rows
 from discretion.engines.statement import Beside
 
 MOST_KEPT = 4
+Connected = AbstractContextManager[duckdb.DuckDBPyConnection]
 
 
 class Companions:
@@ -52,10 +54,9 @@ class Companions:
         if found is not None and cohorts.changes is not None:
             enrolled, (who, few) = found, among_texts(owners.person_column, owners.person_type, cohorts.changes)
             mark = (*mark, hashlib.sha256(packed(cohorts.changes)).hexdigest(), cohorts.count)
-            changes = self._dialect.text(owners.changes(who))
-            found = self._once(
-                mark, lambda: self._changed(enrolled, changes, sources, tables | {"changes": few}, cohorts.count)
-            )
+            connected = self._connections.connected(sources, tables | {"changes": few})
+            text = self._dialect.text(owners.changes(who))
+            found = self._once(mark, lambda: _changed(connected, text, enrolled, cohorts.count))
         return None if found is None else found.beside(cohorts.levels, cohorts.count)
 
     def _once(self, mark: tuple[Any, ...], make: Callable[[], Companion | None]) -> Companion | None:
@@ -78,16 +79,10 @@ class Companions:
             batches = (batch for text in texts for batch in connection.sql(text).to_arrow_reader(survey.PART))
             return Companion.empty(sizes, found.to_pylist(), threads).with_places(batches) if any(sizes) else None
 
-    def _changed(
-        self,
-        enrolled: Companion,
-        changes: str,
-        sources: Mapping[str, str],
-        tables: Mapping[str, pa.Table],
-        cohorts: int,
-    ) -> Companion:
-        with self._connections.connected(sources, tables) as connection:
-            return enrolled.with_changes(connection.sql(changes).to_arrow_reader(survey.PART), cohorts)
+
+def _changed(connected: Connected, changes: str, enrolled: Companion, cohorts: int) -> Companion:
+    with connected as connection:
+        return enrolled.with_changes(connection.sql(changes).to_arrow_reader(survey.PART), cohorts)
 
 
 def _threads(connection: duckdb.DuckDBPyConnection) -> int:

@@ -111,9 +111,9 @@ class Connections:
             connection.execute(f"CREATE VIEW {NUMBERED} AS {in_parquet(place, types, numbers)}")
 
 
-def described(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """Return the columns of the source under the name GUESSED."""
-    return {row[0]: row[1] for row in connection.execute(f"DESCRIBE {GUESSED}").fetchall()}
+def described(connection: duckdb.DuckDBPyConnection, rows: str = GUESSED) -> dict[str, str]:
+    """Return the columns of a view or SELECT and their types."""
+    return {row[0]: row[1] for row in connection.sql(f"DESCRIBE {rows}").fetchall()}
 
 
 @contextmanager

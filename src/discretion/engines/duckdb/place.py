@@ -23,6 +23,14 @@ def is_table(place: str) -> bool:
     return "#" in place and not place.endswith("/") and not Path(place).exists()
 
 
+def is_database(file: str) -> bool:
+    """Tell whether a file is a DuckDB file, or is gone."""
+    if not Path(file).is_file():
+        return True
+    with Path(file).open("rb") as opened:
+        return opened.read(12)[8:] == b"DUCK"
+
+
 def in_database(place: str, catalog: str, types: Mapping[str, str]) -> str:
     """Return the SQL for a table of an attached database; its texts as they are written, whatever their collation.
 
@@ -47,7 +55,7 @@ def table_in(place: str, catalog: str) -> str:
 def in_parquet(place: str, types: Mapping[str, str], more: str = "") -> str:
     """Return the SQL for the rows of Parquet files, and what else of them is named; times with a zone are in UTC."""
     for path, *_ in stamps(place):
-        _refuse_other_than_parquet(path)
+        refuse_other_than_parquet(path)
     hive = str(is_hive(place)).lower()  # in a pattern, no fingerprint would show the new name of a folder
     return (
         f"SELECT * {_replaced([*_in_utc(types)])}{more} FROM read_parquet([{paths(place)}], hive_partitioning = {hive})"
@@ -70,7 +78,7 @@ def _replaced(columns: list[str]) -> str:
     return f"REPLACE ({', '.join(columns)})" if columns else ""
 
 
-def _refuse_other_than_parquet(path: str) -> None:
+def refuse_other_than_parquet(path: str) -> None:
     """Refuse by what a file begins with: the database's own words about it would have to be kept from people."""
     with Path(path).open("rb") as file:
         head = file.read(4)
