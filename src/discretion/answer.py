@@ -10,8 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from discretion.declaration.enrolment import Enrolment
-from discretion.engines import Cohorts, Engine, Rows
-from discretion.engines.source import is_object
+from discretion.engines import Cohorts, Engine, Rows, is_object
 from discretion.errors import BudgetExhausted, EngineFailed, LedgerFailed, PlanOutdated, SourceChanged
 from discretion.ledger import Ledger, Offer
 from discretion.ledger.clock import Clock

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, log10, sqrt
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from discretion.guarantee import Protects
 from discretion.preference import Integers
 
 Kind = Literal["count", "people", "sum", "mean", "variance", "quantile", "mode"]
+Described = TypeVar("Described", covariant=True)  # how an engine describes rows
 KINDS: tuple[Kind, ...] = ("count", "people", "sum", "mean", "variance", "quantile", "mode")
 
 MOST_STEPS = 10**6  # grid steps a sum is rounded to: far finer than any noise
@@ -145,11 +146,11 @@ class Measure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class Request(Generic[Described]):
     """What the engine must compute, in one pass where it can: statistics for every measure."""
 
     measures: tuple[Measure, ...]
-    source: Any = None  # which rows: the engine's own description (a parsed query); arrays need none
+    source: Described  # which rows: of a database, an `engines.Rows`
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

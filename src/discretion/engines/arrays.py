@@ -81,7 +81,7 @@ class ArrayRows:
     cohorts: int
 
 
-def compute(request: Request, rng: Rng = None) -> tuple[Statistics, ...]:
+def compute(request: Request[ArrayRows], rng: Rng = None) -> tuple[Statistics, ...]:
     """Return the statistics for every measure of a request, whose source is an `ArrayRows`."""
     return tuple(_statistics(measure, request.source, rng) for measure in request.measures)
 

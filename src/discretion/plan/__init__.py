@@ -80,7 +80,7 @@ class Plan(Shown):
         return reduce(add, (choice.mechanism.guarantee for choice in self.choices))
 
     @property
-    def request(self) -> Request:
+    def request(self) -> Request[Any]:
         """What the engine must compute."""
         return Request(measures=tuple(choice.mechanism.measure for choice in self.choices), source=self.source)
 

@@ -13,10 +13,9 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from discretion.engines import Rows
 from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, stepped
-from discretion.engines.companion import FOUND, Companion
 from discretion.engines.person import among_texts, is_number, person_text, preference, same_person
+from discretion.engines.rows import Rows
 from discretion.query import Joined, Key
 from discretion.query.scalar import ROW
 from discretion.query.scalar import column as scalar_column
@@ -33,9 +32,19 @@ _ARROW = {
 _ONE = exp.Literal.number(1)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Beside:
+    """The protected rows with a number next to each that says its owner's cohort; no register needs to be joined."""
+
+    rows: exp.Expr  # what to read instead of the table alone
+    number: str  # the column of numbers
+    cohorts: Mapping[int, int]  # number -> cohort; rows with other numbers are left out
+    tables: Mapping[str, pa.Table]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What was found out about the sources while their fingerprints stand. Saves work; never changes an answer."""
+    """What was found out about the sources in their present state. It saves work and never changes an answer."""
 
     person: str  # SQL types
     epsilon: str
@@ -43,7 +52,17 @@ class Facts:
     owned: bool = False  # every row has an owner
     bounded: bool = False  # nobody has more than rows_per_person rows
     unique: bool = False  # nobody is twice in the register
-    companion: Companion | None = None  # preferences beside the rows, whoever changed theirs
+    beside: Beside | None = None  # cohorts next to the rows
+
+
+def declared_facts(rows: Rows, register: Mapping[str, str]) -> Facts:
+    """Return what the declaration says, before anything was found out; `register` has a separate register's types."""
+    types, cohorts = rows.query.table.columns, rows.cohorts
+    return Facts(
+        person=types[rows.query.table.person],
+        epsilon=register[cohorts.epsilon] if register else types.get(rows.query.table.epsilon, ""),
+        register_person=register[cohorts.person] if register else "",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +114,7 @@ class _Build:
     def apart(self) -> bool:
         """Whether preferences are not beside the rows: a register or changes are to be joined in."""
         cohorts = self.rows.cohorts
-        return self.facts.companion is None and bool(cohorts.register or cohorts.changes is not None)
+        return self.facts.beside is None and bool(cohorts.register or cohorts.changes is not None)
 
     @property
     def late(self) -> bool:
@@ -107,8 +126,9 @@ class _Build:
         query, table = self.rows.query, self.rows.query.table
         self.sources["protected"] = table.source
         person = exp.column(table.person, table=ROW, quoted=True)
-        rows, beside = self.facts.companion.rows if self.facts.companion else (exp.to_table("protected"), {})
-        self.tables |= beside
+        beside = self.facts.beside
+        rows = exp.to_table("protected") if beside is None else beside.rows
+        self.tables |= {} if beside is None else beside.tables
         source = exp.select(exp.alias_(person, "p")).from_(exp.alias_(rows, ROW, table=True), copy=False)
         if not self.facts.owned:
             source = source.where(not_null(person.copy()), copy=False)
@@ -185,11 +205,11 @@ class _Build:
     def _counted(self, keys: Sequence[str]) -> exp.Select:
         sets = self._sets(keys)
         histograms = [column.name for column in self.columns if column.histogram]
-        counted = exp.select(*keys, "c", *histograms)
+        counted = exp.select(*map(exp.column, [*keys, "c", *histograms]))
         if histograms:
             counted = counted.select(exp.alias_(exp.Count(this=exp.Star()), "n"))
         if len(sets) == 1:
-            counted = counted.group_by(*sets[0])
+            counted = counted.group_by(*map(exp.column, sets[0]), copy=False)
         else:
             tuples = [exp.Tuple(expressions=[exp.column(name) for name in one]) for one in sets]
             counted.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=tuples)]))
@@ -199,7 +219,7 @@ class _Build:
             )
         single = self.rows.query.table.rows_per_person == 1 and (self.can_exceed or self.facts.bounded)
         for column in self.columns:
-            counted = counted.select(*aggregates(column, single))
+            counted = counted.select(*aggregates(column, single), copy=False)
         return counted
 
     def _membership(self, source: exp.Select, person: exp.Expr) -> exp.Select:
@@ -229,9 +249,9 @@ class _Build:
         return source.where(exp.GTE(this=cohort.copy(), expression=number(0)), copy=False)
 
     def _own(self) -> exp.Expr:
-        """The preference beside a row, as it is found."""
-        if self.facts.companion is not None:
-            return exp.column(FOUND, table=ROW, quoted=True)
+        """Return the preference next to a row, raw."""
+        if self.facts.beside is not None:
+            return exp.column(self.facts.beside.number, table=ROW, quoted=True)
         return preference(exp.column(self.rows.query.table.epsilon, table=ROW, quoted=True), self.facts.epsilon)
 
     def _members(self) -> exp.Select:
@@ -263,9 +283,9 @@ class _Build:
         return source.join("thresholds", on=match, join_type="left").select(*limits, *coins)
 
     def _on_grid(self, source: exp.Select) -> exp.Select:
-        names = ["p", "c", *(key.name for key in self.rows.query.keys)]
-        values = [exp.alias_(stepped(column), column.name) for column in self.columns if not column.bare]
-        return exp.select(*names, *values).from_(source.subquery("source", copy=False), copy=False)
+        names = map(exp.column, ["p", "c", *(key.name for key in self.rows.query.keys)])
+        values = [exp.alias_(stepped(column), column.name, copy=False) for column in self.columns if not column.bare]
+        return exp.select(*names, *values, copy=False).from_(source.subquery("source", copy=False), copy=False)
 
     def _look_up(self, source: exp.Select, joined: Joined) -> exp.Select:
         """Join a lookup of which every key is there once at most, whatever its file says."""
@@ -306,8 +326,8 @@ class _Build:
     def _levels(self) -> None:
         levels: Mapping[Any, int] = self.rows.cohorts.levels
         found = pa.array(list(levels), pa.float64() if is_number(self.facts.epsilon) else pa.string())
-        if self.facts.companion is not None:
-            levels = self.facts.companion.cohorts(levels, self.rows.cohorts.count)
+        if self.facts.beside is not None:
+            levels = self.facts.beside.cohorts
             found = pa.array(list(levels), pa.int64())
         self.tables["levels"] = pa.table({"preference": found, "cohort": pa.array(list(levels.values()), pa.int64())})
 
