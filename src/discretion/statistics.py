@@ -101,7 +101,7 @@ def gridded(
     """Return the aggregate about numbers clamped to `low`..`high`, with the grid that every engine uses.
 
     `whole`: the values are whole numbers by their type. `step` is declared for the candidate answers of a quantile;
-    the other kinds choose a power of ten, so fine that rounding is negligible.
+    the other kinds choose one so fine that rounding is negligible.
     """
     if kind == "quantile":
         every = whole and low.denominator == 1 and high - low <= CANDIDATES
@@ -118,13 +118,15 @@ def gridded(
 
 
 def _sum_step(kind: Kind, whole: bool, low: Fraction, high: Fraction, rows_per_person: int) -> Fraction:
-    """Return a power of ten: fine enough not to matter next to the noise, coarse enough for the sampler."""
+    """Return a power of ten, or half or a fifth of one: fine next to the noise, coarse enough for the sampler."""
     room = LARGEST_MOVE / (2 * rows_per_person)  # twice: under value a person leaves one group for another
     # The width is twice the largest number. The noise of a mean spans up to 2.4 times the width, times rows_per_person;
     # that of a variance up to five times its square (linear._rates).
     most = min(10 * MOST_STEPS, {"mean": room / 4, "variance": sqrt(room / 10)}.get(kind, room))
     finest = max(float(max(abs(low), abs(high))) / most, float(high - low) / (10 * MOST_STEPS))
     step = Fraction(10) ** ceil(log10(finest))
+    if kind == "variance":  # rounding adds to it, so no room is given away
+        step = next(step / part for part in (5, 2, 1) if step / part >= finest)
     return max(step, Fraction(1)) if whole else step
 
 

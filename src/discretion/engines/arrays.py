@@ -55,7 +55,7 @@ class ArrayColumn:
         It is the arithmetic of `engines.column`, operation by operation, so that SQL over the same values gives the
         same whole numbers.
         """
-        values = self.values.astype(np.float64)
+        values = np.asarray(self.values, dtype=np.float64)
         low, high = float(aggregate.value(aggregate.lower)), float(aggregate.value(aggregate.upper))
         moved = np.clip(values, low, high)  # first, so that nothing overflows
         if aggregate.origin:
@@ -64,9 +64,10 @@ class ArrayColumn:
             moved /= float(aggregate.step)
         elif aggregate.step != 1:
             moved *= float(aggregate.step.denominator)
-        steps = np.clip(_rounded(moved), aggregate.lower, aggregate.upper).astype(np.int64)
-        np.copyto(steps, aggregate.lower, where=values < low)
-        np.copyto(steps, aggregate.upper, where=values > high)
+        steps = _rounded(moved).astype(np.int64)
+        if max(-low, high, abs(float(aggregate.origin))) >= 2**43 * float(aggregate.step):  # doubles may be wider apart
+            steps = np.clip(steps, aggregate.lower, aggregate.upper)
+            steps = np.where(values < low, aggregate.lower, np.where(values > high, aggregate.upper, steps))
         if self.required:
             np.copyto(steps, aggregate.nearest(0), where=~self.present)
         return steps

@@ -49,11 +49,11 @@ SELECT VAR_POP(age), STDDEV_SAMP(income) FROM patients
 
 SELECT STDDEV_POP(weight) FROM patients
 -- > SELECT SQRT(GREATEST(VAR_POP(weight), 0)) AS "stddev_pop(weight)" FROM patients
--- > variance -11500..11500 by 1/100 from 135: "t"."weight"
+-- > variance -5750..5750 by 1/50 from 135: "t"."weight"
 
 SELECT STDDEV(weight) FROM patients
 -- > SELECT SQRT(GREATEST(VARIANCE(weight), 0)) AS "stddev(weight)" FROM patients
--- > sample variance -11500..11500 by 1/100 from 135: "t"."weight"
+-- > sample variance -5750..5750 by 1/50 from 135: "t"."weight"
 
 SELECT MEDIAN(age) FROM patients
 -- > SELECT MEDIAN(age) AS "median(age)" FROM patients
