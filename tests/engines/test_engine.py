@@ -286,6 +286,27 @@ def test_a_source_that_changes_while_it_is_read_is_noticed(engine: Engine, monke
         compute(engine, "SELECT COUNT(*) FROM t", declared)
 
 
+def test_nothing_is_kept_of_what_was_found_out_while_a_source_changed(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a source that changes back would be taken to have no more than one row a person."""
+    run, few = engine.backend.run, ROWS.slice(3, 1)
+    declared, calls = table(engine, rows_per_person=1), iter(range(9))
+
+    def changing(*given: Any) -> pa.Table:
+        if next(calls) == 2:
+            raise EngineFailed("planted")
+        engine.attach("t", few)
+        return run(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.backend, "run", changing)
+        with pytest.raises(EngineFailed):
+            compute(engine, "SELECT COUNT(*) FROM t", declared)
+    engine.attach("t", ROWS)
+    assert [[1, 1, 1]] == compute(engine, "SELECT COUNT(*) FROM t", declared)[0].counts.tolist()
+
+
 def test_a_steward_is_told_what_is_odd_about_a_table(engine: Engine) -> None:
     declared = table(engine, rows_per_person=2, keys={"place": ("A", "B", "nowhere")}, protects="presence", epsilon="")
     register = engine.attach("r", pa.table({"who": ["1", "2"]}))

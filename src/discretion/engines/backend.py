@@ -14,6 +14,8 @@ from discretion.engines.rehearsal import MadeUp
 from discretion.engines.rows import Rows
 from discretion.engines.statement import Beside
 
+CHANGED = "A source changed while it was read. Ask again when nobody writes to it."
+
 
 @dataclass(frozen=True, kw_only=True)
 class Admission:

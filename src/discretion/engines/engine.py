@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from discretion.declaration.table import Table
-from discretion.engines.backend import Admission, Backend, Held
+from discretion.engines.backend import CHANGED, Admission, Backend, Held
 from discretion.engines.memory import Attached, attached, is_object, name_of, place_of
 from discretion.engines.outcome import statistics_of
 from discretion.engines.person import everybody, without_doubt
@@ -22,7 +22,6 @@ from discretion.noise import coin_key
 from discretion.statistics import Request, Statistics
 
 MOST_SHAPES = 1_000  # statements that need no second rehearsal
-CHANGED = "A source changed while it was read. Ask again when nobody writes to it."
 OTHER_COLUMNS = "The columns of table {name!r} are not those that were declared. Refresh it."
 
 
@@ -134,11 +133,12 @@ class Engine:
 
     def _count(self, source: str, state: str, person: str, most: int) -> tuple[bool, bool]:
         """Tell whether every row has an owner, and whether nobody has more than `most`: once per state of a source."""
-        mark = (state, person, most)
+        mark, sources, who = (state, person, most), {"protected": source}, exp.column(person, quoted=True)
         if mark not in self._counted:
-            sources, who = {"protected": source}, exp.column(person, quoted=True)
-            (found,) = self._run(owned_rows(who), sources).to_pylist()
-            busy = [self._run(select, sources)["busy"][0].as_py() for select in busy_people(who, most, found["rows"])]
+            with self._unchanged(sources, {"protected": state}):
+                (found,) = self._run(owned_rows(who), sources).to_pylist()
+                parts = busy_people(who, most, found["rows"])
+                busy = [self._run(select, sources)["busy"][0].as_py() for select in parts]
             self._counted[mark] = found["rows"] == found["owned"], not any(busy)
         return self._counted[mark]
 
@@ -147,13 +147,17 @@ class Engine:
         return self.schema(rows.cohorts.register) if rows.cohorts.register else {}
 
     @contextmanager
-    def _unchanged(self, sources: Mapping[str, str]) -> Iterator[dict[str, str]]:
-        """Give the fingerprints of sources; use and keep nothing of what is read meanwhile if one of them changes."""
-        before = {name: self.fingerprint(source) for name, source in sources.items()}
+    def _unchanged(
+        self, sources: Mapping[str, str], before: Mapping[str, str] | None = None
+    ) -> Iterator[Mapping[str, str]]:
+        """Give the fingerprints of sources; fail if one of them is not the same after the block."""
+        before = before or self._states(sources)
         yield before
-        if before != {name: self.fingerprint(source) for name, source in sources.items()}:
-            self._counted = {}
+        if before != self._states(sources):
             raise EngineFailed(CHANGED)
+
+    def _states(self, sources: Mapping[str, str]) -> dict[str, str]:
+        return {name: self.fingerprint(source) for name, source in sources.items()}
 
     def _run(
         self, select: exp.Expr, sources: Mapping[str, str], tables: Mapping[str, pa.Table] | None = None
@@ -162,9 +166,12 @@ class Engine:
         return self.backend.run(select, held.places, {**held.tables, **(tables or {})})
 
     def _held(self, sources: Mapping[str, str], states: Mapping[str, str]) -> Held:
-        objects = {name: self._object(source).table for name, source in sources.items() if is_object(source)}
-        places = {name: source for name, source in sources.items() if name not in objects}
-        return Held(places=places, tables=objects, states=states)
+        objects = {name: self._object(source) for name, source in sources.items() if is_object(source)}
+        return Held(
+            places={name: source for name, source in sources.items() if name not in objects},
+            tables={name: one.table for name, one in objects.items()},
+            states={**states, **{name: one.digest for name, one in objects.items()}},
+        )
 
     def _object(self, source: str) -> Attached:
         name = name_of(source)

@@ -14,6 +14,7 @@ from weakref import finalize
 import duckdb
 import pyarrow as pa
 
+from discretion.engines.backend import CHANGED
 from discretion.engines.duckdb.companion import FILE, NUMBERED, ROW_NUMBER
 from discretion.engines.duckdb.place import in_database, in_parquet, is_numbered, is_table, quoted, stamps
 from discretion.errors import EngineFailed, InvalidDeclaration
@@ -60,9 +61,12 @@ class Connections:
     def connected(
         self, sources: Mapping[str, str], tables: Mapping[str, pa.Table], *, staging: bool = False
     ) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Give a connection that sees these places and tables, and nothing else; files of made-up rows if `staging`."""
+        """Give a connection that sees these places and tables, and nothing else; files of made-up rows if `staging`.
+
+        It fails if a place is in another state after the block, so that nothing is kept of what was read.
+        """
         try:
-            mark = (staging, *((name, place, *stamps(place)) for name, place in sources.items()))
+            mark = (staging, *_states(sources))
             with self._lock:
                 if mark not in self._opened:
                     self._opened = dict(list(self._opened.items())[1 - MOST_OPEN :])
@@ -73,6 +77,8 @@ class Connections:
                     connection.register(name, table)
                 with _limited(connection, self._timeout):
                     yield connection
+            if mark != (staging, *_states(sources)):
+                raise EngineFailed(CHANGED)
         except (duckdb.Error, pa.ArrowException, OSError) as failure:  # the last two: of a reader
             logger.error("DuckDB failed: %s", type(failure).__name__)  # its own words may quote a private value
             raise EngineFailed("The database failed; the operator's log names the kind of failure.") from None
@@ -109,6 +115,10 @@ class Connections:
         if name == "protected" and is_numbered(place, types):
             numbers = f', file_index AS "{FILE}", file_row_number AS "{ROW_NUMBER}"'
             connection.execute(f"CREATE VIEW {NUMBERED} AS {in_parquet(place, types, numbers)}")
+
+
+def _states(sources: Mapping[str, str]) -> list[tuple[Any, ...]]:
+    return [(name, place, *stamps(place)) for name, place in sources.items()]
 
 
 def described(connection: duckdb.DuckDBPyConnection, rows: str = GUESSED) -> dict[str, str]:
