@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import CodeType, FrameType
@@ -39,7 +40,7 @@ class Walk:
     def counts(self) -> dict[str, int]:
         """Each number of the table; a change of file is between a function and the next new one."""
         files = self.files
-        changes = sum(one != other for one, other in zip(files, files[1:], strict=False))
+        changes = sum(one != other for one, other in pairwise(files))
         found = len(files), len(set(files)), changes, self.connections
         return dict(zip(MOST, found, strict=True))
 

@@ -10,7 +10,7 @@ import pytest
 from sqlglot import exp
 
 from clinics import clinic, patients, visits, write
-from discretion.answer import ATTEMPTS, Question, answer, conclude, explain, propose
+from discretion.answer import ATTEMPTS, Question, answer, conclude, explain
 from discretion.connection import connect
 from discretion.declaration.table import Policy
 from discretion.engines.duckdb import DuckDB
@@ -46,7 +46,7 @@ def spent(ledger):
 def simulated(sql, ledger, seed=0, **how):
     """The same without a charge, from a seeded generator."""
     query = parse(sql, {table.name: table for table in ledger.tables()})
-    _, plan = propose(Question(sql=sql, **how), query, ledger)
+    plan = explain(Question(sql=sql, **how), ledger=ledger)
     return conclude(query, plan, DuckDB().compute(plan.request), rng=simulation(seed))
 
 
@@ -121,45 +121,46 @@ def test_preferences_read_from_a_register_refreshed_after_the_charge_are_never_u
         ask("SELECT COUNT(*) FROM visits", ledger, Refreshed())
 
 
-def test_a_plan_that_somebody_outdates_is_made_again(ledger, monkeypatch):
-    offer, changed = ledger.offer, []
+class Disturbed(DuckDB):
+    """Lets somebody act between the plan and the charge."""
 
-    def disturbed(*args, **terms):
-        found = offer(*args, **terms)
-        if not changed:
-            changed.append(ledger.prefer("patients", 7, 0.0))
-        return found
+    def __init__(self, disturb):
+        super().__init__()
+        self.disturb, self.tries = disturb, 0
 
-    monkeypatch.setattr(ledger, "offer", disturbed)
-    assert ask(COUNT, ledger).entry
+    def check(self, request):
+        super().check(request)
+        self.tries += 1
+        self.disturb(self.tries)
+
+
+def test_a_plan_that_somebody_outdates_is_made_again(ledger):
+    engine = Disturbed(lambda tries: tries == 1 and ledger.prefer("patients", 7, 0.0))
+    assert ask(COUNT, ledger, engine).entry
+    assert 2 == engine.tries
     assert 0 == len(ledger.receipt("patients", 7).releases)
 
 
 def test_the_last_plan_is_made_under_the_lock_where_nobody_can_outdate_it(ledger, monkeypatch):
-    offer, tries = ledger.offer, []
+    def disturb(tries):
+        if tries < ATTEMPTS:
+            ledger.prefer("patients", tries, 0.0)
+            return
+        with monkeypatch.context() as impatient:
+            impatient.setattr("discretion.ledger.sqlite.PATIENCE_SECONDS", 0.1)
+            with Ledger(ledger.place) as other, pytest.raises(LedgerFailed, match="busy"):
+                other.prefer("patients", 50, 0.0)
 
-    def disturbed(*args, **terms):
-        found = offer(*args, **terms)
-        tries.append(len(tries) + 1)
-        if len(tries) < ATTEMPTS:
-            ledger.prefer("patients", len(tries), 0.0)
-        else:
-            with monkeypatch.context() as impatient:
-                impatient.setattr("discretion.ledger.sqlite.PATIENCE_SECONDS", 0.1)
-                with Ledger(ledger.place) as other, pytest.raises(LedgerFailed, match="busy"):
-                    other.prefer("patients", 50, 0.0)
-        return found
-
-    monkeypatch.setattr(ledger, "offer", disturbed)
-    assert ask(COUNT, ledger).entry
-    assert ATTEMPTS == len(tries)
+    engine = Disturbed(disturb)
+    assert ask(COUNT, ledger, engine).entry
+    assert ATTEMPTS == engine.tries
 
 
 def test_a_simulated_answer_never_reaches_a_ledger(ledger):
     release = simulated(COUNT, ledger)
     assert release.simulated
-    offer, plan = propose(Question(sql=COUNT), parse(COUNT, {"patients": ledger.table("patients")}), ledger)
-    entry = ledger.charge(offer, plan.guarantee, table="patients", analyst="", memo="")
+    plan = explain(Question(sql=COUNT), ledger=ledger)
+    entry = ledger.charge(ledger.offer("patients"), plan.guarantee, table="patients", analyst="", memo="")
     with pytest.raises(InvalidDeclaration, match="simulated"):
         ledger.deliver(entry, release.to_json())
 
@@ -210,8 +211,7 @@ def test_stddev_is_the_root_of_the_variance_and_has_an_error(ledger):
 def test_every_sampled_aggregate_tosses_coins_of_its_own(ledger):
     """The same people in both samples would lose more than the two losses added up."""
     sql = "SELECT COUNT(*), SUM(age) FROM patients"
-    query = parse(sql, {table.name: table for table in ledger.tables()})
-    _, plan = propose(Question(sql=sql, mechanism="sample"), query, ledger)
+    plan = explain(Question(sql=sql, mechanism="sample"), ledger=ledger)
     assert all(measure.inclusion is not None for measure in plan.request.measures)
     kept = np.array([[found.counts.sum() for found in DuckDB().compute(plan.request)] for _ in range(8)])
     assert (kept[:, 0] != kept[:, 1]).any()  # equal in all eight by chance: below 1e-8

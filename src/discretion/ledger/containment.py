@@ -9,12 +9,12 @@ from sqlglot import exp
 from discretion.errors import LedgerCorrupt, LedgerFailed, SourceChanged, TableStopped
 from discretion.ledger import Ledger
 from discretion.ledger.clock import Clock
+from discretion.ledger.spend import CHANGED
 from discretion.query import Query
 from discretion.release import Release
 
 logger = logging.getLogger(__name__)
 
-CHANGED = "A source changed while it was read. The charge stands; ask again."
 # None of these can depend on a row: they are told as they are, and stop nothing.
 _HARMLESS = (SourceChanged, TableStopped, LedgerFailed, LedgerCorrupt)
 

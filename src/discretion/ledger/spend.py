@@ -11,7 +11,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from discretion.declaration.table import Table
-from discretion.errors import BudgetExhausted, InvalidDeclaration, LedgerFailed, PlanOutdated, QueryRefused
+from discretion.errors import (
+    BudgetExhausted,
+    InvalidDeclaration,
+    LedgerFailed,
+    PlanOutdated,
+    QueryRefused,
+    SourceChanged,
+)
 from discretion.guarantee import PICO, Guarantee, Loss, Model
 from discretion.ledger import schema
 from discretion.ledger.chain import Entry, Writing, append, find, settled
@@ -21,6 +28,7 @@ from discretion.ledger.register import Register, cohorts_of, digest_cohorts, loa
 from discretion.ledger.stop import refuse_failed, refuse_stopped
 from discretion.preference import MICRO
 
+CHANGED = "A source changed while it was read. The charge stands; ask again."
 UNDELIVERED = timedelta(seconds=600)  # a charge without an answer is given up after this time
 
 
@@ -53,12 +61,13 @@ def declared(db: sa.Connection, name: str) -> Table:
     return Table.from_json(body)
 
 
-def offer(db: sa.Connection, name: str, *, share: float | Fraction, parts: int, partial: bool, model: Model) -> Offer:
-    """What everybody may spend on a question now; refused if somebody cannot pay."""
-    register = load(db, name)
+def offer(
+    db: sa.Connection, register: Register, *, share: float | Fraction, parts: int, partial: bool, model: Model
+) -> Offer:
+    """Return what everybody may spend on a question now; refuse if questions are stopped."""
     refuse_stopped(db, register)
-    made = Offer(
-        register=name,
+    return Offer(
+        register=register.name,
         share=exact(share),
         parts=parts,
         partial=partial,
@@ -67,8 +76,6 @@ def offer(db: sa.Connection, name: str, *, share: float | Fraction, parts: int, 
         members=register.members,
         fingerprint=register.fingerprint,
     )
-    made.available  # noqa: B018  refuses here rather than at the charge
-    return made
 
 
 def charge(tx: Writing, offered: Offer, guarantee: Guarantee, *, table: str, facts: Mapping[str, str]) -> Entry:
@@ -82,8 +89,8 @@ def charge(tx: Writing, offered: Offer, guarantee: Guarantee, *, table: str, fac
     refuse_failed(tx.db, register, facts["shape"])
     _obey(tx.db, declaration, offered, guarantee, analyst=facts["analyst"])
     cohorts = cohorts_of(tx.db, register)
-    current = replace(offered, cohorts=_asked(cohorts), members=register.members)
-    if (current.available, current.members) != (offered.available, offered.members):
+    current = replace(offered, cohorts=_asked(cohorts), members=register.members, fingerprint=register.fingerprint)
+    if any(getattr(current, name) != getattr(offered, name) for name in ("available", "members", "fingerprint")):
         raise PlanOutdated("Preferences or balances changed while this question was planned; ask again.")
     losses = _losses(current, guarantee, int(Fraction(str(declaration.policy.largest_delta)) * PICO))
     after = [_pay(cohort, losses.get(cohort.id, Loss(0)), offered.model) for cohort in cohorts]
@@ -112,14 +119,17 @@ def _asked(cohorts: Iterable[Cohort]) -> tuple[Cohort, ...]:
     return tuple(cohort for cohort in cohorts if cohort.people and not cohort.absent)
 
 
-def deliver(tx: Writing, id: str, answer: str) -> Entry:
-    """Seal the answer that a charge paid for, before anybody sees it."""
+def deliver(tx: Writing, id: str, answer: str, fingerprint: str = "") -> Entry:
+    """Seal the answer that a charge paid for, before anybody sees it; refuse if its register was refreshed since."""
     paid = find(tx.db, id)
     if paid.kind != "charge":
         raise InvalidDeclaration(f"Entry {id!r} is not a charge, so no answer belongs to it.")
     if settled(tx.db, paid.seq):
         raise InvalidDeclaration(f"The answer that entry {id!r} paid for was delivered before; a charge pays once.")
-    refuse_stopped(tx.db, load(tx.db, paid.facts["register"]))  # or every question under way would tell if it fails
+    register = load(tx.db, paid.facts["register"])
+    refuse_stopped(tx.db, register)  # or every question under way would tell if it fails
+    if fingerprint and fingerprint != register.fingerprint:
+        raise SourceChanged(CHANGED)
     try:
         content = json.loads(answer)
     except ValueError:
