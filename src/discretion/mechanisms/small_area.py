@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from scipy.special import ndtr
 
 from discretion.noise import Floats
 from discretion.preference import Integers
@@ -94,6 +93,8 @@ class Posterior:
 
     def below(self, values: Floats, average: int = 0, *, cautious: bool = True) -> Floats:
         """P(average ≤ value), for values by (row, anything)."""
+        from scipy.special import ndtr  # slow to load, and plans need no probabilities
+
         centre, width = self.means[..., average], np.maximum(self.deviations[..., average], 1e-150)
         z = (values[:, None, :] - centre[:, :, None]) / width[:, :, None]
         tail = 0.5 * np.exp(-np.sqrt(2) * np.abs(z))
