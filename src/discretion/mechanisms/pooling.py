@@ -95,18 +95,23 @@ class Pool:
     def design(self) -> Design:
         """Observed: every band, weighted by ε. Asked about: everybody, the halves' difference, every band by heads."""
         steps, bands = steps_of(self.specification), len(self.bands)
-        member = self.band_of == np.arange(bands)[:, None]  # (band, step)
         ends = np.cumsum(steps.heads)
         half = ends[-1] / 2
         strict = np.clip(half - (ends - steps.heads), 0, steps.heads)  # how many of each step are in the stricter half
-        averages = [
-            *(member * steps.owned),
-            steps.heads,
-            *(member * steps.heads),
-        ]
-        averages = [row / max(float(row.sum()), 1e-300) for row in averages]
-        averages.insert(bands + DIFFERENCE, (steps.heads - 2 * strict) / half)
-        return Design.of(steps.heads, np.array(averages), bands, trends=[bands + DIFFERENCE])
+        difference = (steps.heads - 2 * strict) / half
+        averages = np.vstack([self._averages, difference, _normed(self._members * steps.heads)])
+        return Design.of(steps.heads, averages, bands, trends=[bands + DIFFERENCE])
+
+    @property
+    def _members(self) -> Floats:
+        """(band, step): which steps are in which band."""
+        return np.asarray(self.band_of == np.arange(len(self.bands))[:, None])
+
+    @property
+    def _averages(self) -> Floats:
+        """(average, step): every band weighted by ε, then everybody."""
+        steps = steps_of(self.specification)
+        return _normed(np.vstack([self._members * steps.owned, steps.heads]))
 
     @cached_property
     def owned(self) -> Floats:
@@ -123,9 +128,10 @@ class Pool:
         For a ratio, as if everybody had a value and groups were equally large.
         """
         noise = (np.array(self.deviations).reshape(-1, len(self.bands)) / self.owned) ** 2  # (part, band)
+        design = Design.of(steps_of(self.specification).heads, self._averages, len(self.bands))
         if is_affine(self.aggregate):
             found = small_area.expected_variance(
-                self.design,
+                design,
                 noise[0] / self.width**2,
                 variance=self.variance / self.width**2,
                 reach=self.narrow,
@@ -134,7 +140,7 @@ class Pool:
         rows = self.aggregate.rows_per_person / self.aggregate.groups
         noise = noise[0] / (self.aggregate.upper - self.aggregate.lower) ** 2 + noise[1]
         found = small_area.expected_variance(
-            self.design, noise, variance=rows * self.aggregate.rows_per_person, reach=2 * rows
+            design, noise, variance=rows * self.aggregate.rows_per_person, reach=2 * rows
         )
         return self._error(sqrt(found) / rows * self._half)
 
@@ -257,3 +263,8 @@ class Pool:
             )
             for row in range(len(means))
         ]
+
+
+def _normed(rows: Floats) -> Floats:
+    """Every row over its sum."""
+    return np.asarray(rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300))

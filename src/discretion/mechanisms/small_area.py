@@ -151,9 +151,7 @@ def _posterior(
     design: Design, observed: Floats, noise: Floats, variance: Floats, reach: Floats, centre: float
 ) -> Posterior:
     size = design.bands
-    reach2 = (reach**2)[:, None, None, None]
-    known = design.white * variance[:, None, None, None] + np.outer(design.ones, design.ones) * WIDE**2 * reach2
-    full = known + (TAUS**2)[None, :, None, None] * design.gradual * reach2  # (row, τ, average, average)
+    full = _covariances(design, variance, reach)  # (row, τ, average, average)
     seen = full[..., :size, :size] + (np.eye(size) * noise[:, :, None])[:, None]
     across = full[..., size:, :size]
     off = np.broadcast_to((observed - centre * design.ones[:size])[:, None, :, None], (*seen.shape[:3], 1))
@@ -162,7 +160,7 @@ def _posterior(
     means = centre * design.ones[size:] + (across * surprise[:, :, None, :]).sum(axis=-1)
     explained = (np.swapaxes(across, -1, -2) * gains).sum(axis=-2)
     left = np.diagonal(full[..., size:, size:], axis1=-2, axis2=-1) - explained
-    left = np.maximum(left, 1e-18 * reach2[..., 0])
+    left = np.maximum(left, 1e-18 * (reach**2)[:, None, None])
     fit = -0.5 * ((off[..., 0] * surprise).sum(axis=-1) + np.linalg.slogdet(seen)[1])
     likelihood = np.exp(fit - fit.max(axis=1, keepdims=True))
     priors = half_normal(PRIOR) * likelihood, (TAUS > 0) * likelihood + 1e-300
@@ -176,17 +174,20 @@ def _posterior(
     )
 
 
+def _covariances(design: Design, variance: Floats, reach: Floats) -> Floats:
+    """(row, τ, average, average): the prior covariances of all averages."""
+    reach2 = (reach**2)[:, None, None, None]
+    known = design.white * variance[:, None, None, None] + np.outer(design.ones, design.ones) * WIDE**2 * reach2
+    return np.asarray(known + (TAUS**2)[None, :, None, None] * design.gradual * reach2)
+
+
 def expected_variance(design: Design, noise: Floats, *, variance: float, reach: float) -> float:
     """The posterior variance of the first average asked about, averaged over τ: known before anything is released."""
-    found = posterior(
-        design,
-        np.zeros((1, design.bands)),
-        noise[None],
-        variance=np.array([variance]),
-        reach=np.array([reach]),
-        centre=0.0,
-    )
-    return float(half_normal(BEFOREHAND) @ found.deviations[0, :, 0] ** 2)
+    size = design.bands
+    full = _covariances(design, np.array([variance]), np.array([reach]))[0]  # (τ, average, average)
+    seen, across = full[:, :size, :size] + np.diag(noise), full[:, size, :size]
+    explained = (across * np.linalg.solve(seen, across[..., None])[..., 0]).sum(axis=-1)
+    return float(half_normal(BEFOREHAND) @ np.maximum(full[:, size, size] - explained, 1e-18 * reach**2))
 
 
 def estimate_shares(
