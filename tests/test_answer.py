@@ -7,6 +7,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+import sqlalchemy
 from sqlglot import exp
 
 from clinics import clinic, patients, visits, write
@@ -154,6 +155,77 @@ def test_the_last_plan_is_made_under_the_lock_where_nobody_can_outdate_it(ledger
     engine = Disturbed(disturb)
     assert ask(COUNT, ledger, engine).entry
     assert ATTEMPTS == engine.tries
+
+
+@pytest.fixture
+def transactions(ledger):
+    """Every transaction of the ledger, by how it begins."""
+    begun = []
+
+    def note(_connection, _cursor, statement, *_):
+        if statement.startswith("BEGIN"):
+            begun.append(statement)
+
+    sqlalchemy.event.listen(ledger._store._engine, "before_cursor_execute", note)
+    yield begun
+    sqlalchemy.event.remove(ledger._store._engine, "before_cursor_execute", note)
+
+
+READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
+
+
+@pytest.mark.parametrize(
+    "sql", [COUNT, "SELECT COUNT(*) FROM visits", "SELECT region, AVG(age) FROM patients GROUP BY 1"]
+)
+def test_a_question_visits_the_ledger_three_times(ledger, transactions, sql):
+    """One snapshot to plan on, one transaction to charge, one to deliver."""
+    ledger.prefer("patients", 7, 0.1)
+    transactions.clear()
+    release = ask(sql, ledger)
+    assert [READ, WRITE, WRITE] == transactions
+    transactions.clear()
+    assert release == ask(sql, ledger)
+    explain(Question(sql=sql), ledger=ledger)
+    assert [READ, READ] == transactions  # a stored answer, and a plan
+
+
+def test_a_refused_question_only_reads_the_ledger(ledger, transactions):
+    for sql, how in (("SELECT age FROM patients", {}), (COUNT, {"mechanism": "magic"})):
+        transactions.clear()
+        with pytest.raises(DiscretionError):
+            ask(sql, ledger, **how)
+        assert [READ] == transactions
+
+
+def test_a_register_refreshed_between_plan_and_charge_is_planned_again(tmp_path):
+    """Nobody moved, but its source is another one: the charge would be wasted, because the answer is refused."""
+    place = tmp_path / "shop.discretion"
+    people = pa.table({"id": [1, 2, 3], "epsilon": [0.1, 1.0, 1.0]})
+    with connect(place) as db, Ledger(str(place)) as ledger:
+        source = write(people, tmp_path / "people.parquet")
+        db.register("people", source, person="id", epsilon="epsilon")
+        db.protect("visits", write(pa.table({"id": [1]}), tmp_path / "visits.parquet"), person="id", register="people")
+
+        def disturb(tries):
+            if tries == 1:
+                write(people.append_column("more", [[1, 2, 3]]), source)
+                db.refresh("people")
+
+        engine = Disturbed(disturb)
+        assert ask("SELECT COUNT(*) FROM visits", ledger, engine).entry
+        assert 2 == engine.tries
+        assert 1 == ledger.history()["kind"].to_pylist().count("charge")
+
+
+def test_a_register_refreshed_before_the_delivery_is_noticed_in_its_transaction(ledger, tmp_path):
+    """The last moment at which the preferences that were paid for can become others."""
+    offer = ledger.offer("patients")
+    plan = explain(Question(sql=COUNT), ledger=ledger)
+    entry = ledger.charge(offer, plan.guarantee, table="patients", analyst="", memo="")
+    with pytest.raises(SourceChanged, match="ask again"):
+        ledger.deliver(entry, "{}", fingerprint=f"not {offer.fingerprint}")
+    assert "deliver" not in ledger.history()["kind"].to_pylist()
+    assert ledger.deliver(entry, "{}", fingerprint=offer.fingerprint)
 
 
 def test_a_simulated_answer_never_reaches_a_ledger(ledger):

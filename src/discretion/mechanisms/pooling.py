@@ -58,6 +58,45 @@ def steps_of(specification: Specification) -> Steps:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Priors:
+    """Prior covariances of what each step's people add to the total of their band; a cut into bands sums them up."""
+
+    steps: Steps
+    gradual: Floats  # (step, step)
+    everybody: Floats  # (step): with everybody's average
+    variance: float  # of everybody's average
+
+    def design(self, firsts: list[int]) -> Design:
+        """Return the design for bands that begin at these cohorts; only everybody's average is asked about."""
+        places = np.searchsorted(self.steps.starts, firsts)
+        skip, places, size = places[0], places - places[0], len(firsts)  # people who chose 0 are in no band
+        owned, people = self.steps.owned[skip:], np.maximum(self.steps.heads[skip:], 1)
+        total, everyone = np.maximum(np.add.reduceat(owned, places), 1e-300), self.steps.heads.sum()
+        gradual, white = np.empty((2, size + 1, size + 1))
+        summed = np.add.reduceat(np.add.reduceat(self.gradual[skip:, skip:], places, axis=0), places, axis=1)
+        gradual[:size, :size] = summed / np.outer(total, total)
+        gradual[size, :size] = gradual[:size, size] = np.add.reduceat(self.everybody[skip:], places) / total
+        gradual[size, size] = self.variance
+        white[:size, :size] = np.diag(np.add.reduceat(owned**2 / people, places) / total**2)
+        white[size, :] = white[:, size] = 1 / everyone
+        return Design(bands=size, ones=np.ones(size + 1), gradual=gradual, white=white)
+
+
+@lru_cache(maxsize=8)
+def _priors_of(specification: Specification) -> Priors:
+    steps = steps_of(specification)
+    each = Design.of(steps.heads, np.eye(steps.heads.size), steps.heads.size).gradual
+    share = steps.heads / steps.heads.sum()
+    everybody = (each * share).sum(axis=1)
+    return Priors(
+        steps=steps,
+        gradual=each * np.outer(steps.owned, steps.owned),
+        everybody=everybody * steps.owned,
+        variance=float((everybody * share).sum()),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Estimate:
     """What is known after a release, by row, in the units of the answer."""
 
@@ -99,19 +138,11 @@ class Pool:
         half = ends[-1] / 2
         strict = np.clip(half - (ends - steps.heads), 0, steps.heads)  # how many of each step are in the stricter half
         difference = (steps.heads - 2 * strict) / half
-        averages = np.vstack([self._averages, difference, _normed(self._members * steps.heads)])
-        return Design.of(steps.heads, averages, bands, trends=[bands + DIFFERENCE])
-
-    @property
-    def _members(self) -> Floats:
-        """(band, step): which steps are in which band."""
-        return np.asarray(self.band_of == np.arange(len(self.bands))[:, None])
-
-    @property
-    def _averages(self) -> Floats:
-        """(average, step): every band weighted by ε, then everybody."""
-        steps = steps_of(self.specification)
-        return _normed(np.vstack([self._members * steps.owned, steps.heads]))
+        members = self.band_of == np.arange(bands)[:, None]  # (band, step)
+        averages = np.vstack([members * steps.owned, steps.heads, difference, members * steps.heads])
+        sums = averages.sum(axis=1, keepdims=True)
+        sums[bands + DIFFERENCE] = 1  # a difference of averages already
+        return Design.of(steps.heads, averages / np.maximum(sums, 1e-300), bands, trends=[bands + DIFFERENCE])
 
     @cached_property
     def owned(self) -> Floats:
@@ -128,7 +159,7 @@ class Pool:
         For a ratio, as if everybody had a value and groups were equally large.
         """
         noise = (np.array(self.deviations).reshape(-1, len(self.bands)) / self.owned) ** 2  # (part, band)
-        design = Design.of(steps_of(self.specification).heads, self._averages, len(self.bands))
+        design = _priors_of(self.specification).design([first for first, _ in self.bands])
         if is_affine(self.aggregate):
             found = small_area.expected_variance(
                 design,
@@ -263,8 +294,3 @@ class Pool:
             )
             for row in range(len(means))
         ]
-
-
-def _normed(rows: Floats) -> Floats:
-    """Every row over its sum."""
-    return np.asarray(rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300))
