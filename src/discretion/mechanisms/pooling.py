@@ -85,7 +85,7 @@ class Priors:
 @lru_cache(maxsize=8)
 def _priors_of(specification: Specification) -> Priors:
     steps = steps_of(specification)
-    each = Design.of(steps.heads, np.eye(steps.heads.size), steps.heads.size).gradual
+    each = small_area.gradual_covariance(steps.heads)
     share = steps.heads / steps.heads.sum()
     everybody = (each * share).sum(axis=1)
     return Priors(

@@ -49,8 +49,7 @@ class Design:
         ∫ S_a S_b with S_a(s) = Σ_{t_c > s} a_c is Σ a_c b_c' min(t_c, t_c'), so it takes one pass over the levels.
         """
         people = np.maximum(heads, 1).astype(np.float64)
-        ends = np.cumsum(heads)
-        places = (ends - heads / 2) / max(int(ends[-1]), 1)
+        places = _places(heads)
         beyond = np.cumsum(averages[:, ::-1], axis=1)[:, ::-1]
         gaps, line = np.diff(places, prepend=0.0), averages @ (places - 0.5)
         drawn = averages.copy()
@@ -114,6 +113,20 @@ class Posterior:
             short = self.below(middle, average) < asked
             low, high = np.where(short, middle, low), np.where(short, high, middle)
         return np.asarray((low + high) / 2)
+
+
+def _places(heads: Integers) -> Floats:
+    """Where each level lies among all people, from 0 to 1."""
+    ends = np.cumsum(heads)
+    return np.asarray((ends - heads / 2) / max(int(ends[-1]), 1))
+
+
+def gradual_covariance(heads: Integers) -> Floats:
+    """(level, level): of the levels' means, for τ = 1; `Design.gradual` has that of averages over levels."""
+    places = _places(heads)
+    return np.asarray(
+        (1 - STRAIGHT) * np.minimum.outer(places, places) + STRAIGHT * np.outer(places - 0.5, places - 0.5)
+    )
 
 
 def half_normal(scale: float) -> Floats:
