@@ -189,6 +189,32 @@ def test_a_question_visits_the_ledger_three_times(ledger, transactions, sql):
     assert [READ, READ] == transactions  # a stored answer, and a plan
 
 
+def test_a_question_is_parsed_again_if_its_table_was_declared_by_somebody_else(ledger, transactions, tmp_path):
+    """What this process has last seen of the tables decides about nothing."""
+    with Ledger(ledger.place) as other:
+        table = other.table("patients")
+        other.declare(replace(table, name="people"))
+        assert ask("SELECT COUNT(*) FROM people WHERE smoker", ledger).entry
+        other.declare(replace(table, bounds={"age": (0, 50), "income": (0, 1)}))
+        transactions.clear()
+        release = ask("SELECT AVG(age) FROM patients", ledger)
+        assert [READ, READ, READ, WRITE, WRITE] == transactions
+        assert (0.0, 50.0) == release.error.limits
+
+
+def test_a_long_question_is_parsed_while_nobody_waits(ledger, monkeypatch):
+    parsed = parse
+
+    def slow(*arguments):
+        with Ledger(ledger.place) as other:
+            other.prefer("patients", 7, 0.1)  # would wait for a transaction that reads
+        return parsed(*arguments)
+
+    monkeypatch.setattr("discretion.ledger.sqlite.PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr("discretion.answer.parse", slow)
+    assert ask(COUNT, ledger).entry
+
+
 def test_a_refused_question_only_reads_the_ledger(ledger, transactions):
     for sql, how in (("SELECT age FROM patients", {}), (COUNT, {"mechanism": "magic"})):
         transactions.clear()

@@ -1,8 +1,8 @@
 """One question, start to end: parse → choose → charge → compute → release."""
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from sqlglot import exp
 from discretion.declaration.enrolment import Enrolment
 from discretion.engines import Cohorts, Engine, Rows
 from discretion.engines.source import is_object
-from discretion.errors import EngineFailed, LedgerFailed, PlanOutdated, SourceChanged
+from discretion.errors import EngineFailed, LedgerFailed, PlanOutdated, QueryRefused, SourceChanged
 from discretion.ledger import Ledger, Offer, Register, Snapshot
 from discretion.ledger.clock import Clock
 from discretion.ledger.containment import contained, shape_of
@@ -103,8 +103,7 @@ def answer(question: Question, *, engine: Engine, ledger: Ledger, clock: Clock =
 
 def explain(question: Question, *, ledger: Ledger) -> Plan:
     """The plan that `answer` would charge: who would pay what, for which accuracy. It sees no data."""
-    with ledger.snapshot() as seen:
-        query = parse(question.sql, {table.name: table for table in seen.tables()})
+    with _parsed(question, ledger) as (query, seen):
         terms = _terms(question, query, seen.register(query.table.register), seen)
     return _plan(question, terms)
 
@@ -128,8 +127,7 @@ def _pay(question: Question, engine: Engine, ledger: Ledger, clock: Clock) -> Pa
 
 def _look(question: Question, ledger: Ledger) -> Look:
     """Read everything that an answer or a plan depends on, in one transaction."""
-    with ledger.snapshot() as seen:
-        query = parse(question.sql, {table.name: table for table in seen.tables()})
+    with _parsed(question, ledger) as (query, seen):
         register = seen.register(query.table.register)
         states = _states(query, register)
         identity = _identity(question, query, states)
@@ -137,6 +135,29 @@ def _look(question: Question, ledger: Ledger) -> Look:
         is_open = stored is None and not seen.pending(identity)
         terms = _terms(question, query, register, seen) if is_open else None
     return Look(query=query, states=states, identity=identity, stored=stored, terms=terms)
+
+
+@contextmanager
+def _parsed(question: Question, ledger: Ledger) -> Iterator[tuple[Query, Snapshot]]:
+    """Parse a question, and give it with a snapshot in which its table is declared like that.
+
+    Nobody waits for a long text to be parsed: the transaction begins afterwards. If a table was declared meanwhile, or
+    since the last time that the ledger was asked, the text is parsed again.
+    """
+    tables = ledger.last_tables
+    while True:
+        try:
+            query = parse(question.sql, {table.name: table for table in tables})
+        except QueryRefused:
+            before, tables = tables, ledger.tables()
+            if before == tables:
+                raise
+            continue
+        with ledger.snapshot() as seen:
+            if tables == seen.tables():
+                yield query, seen
+                return
+        tables = ledger.tables()
 
 
 def _charge(question: Question, look: Look, terms: Terms, engine: Engine, ledger: Ledger) -> Paid:

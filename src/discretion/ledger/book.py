@@ -20,7 +20,7 @@ from discretion.ledger.offer import Cohort, Offer
 from discretion.ledger.people import person_text
 from discretion.ledger.receipt import Receipt, receipt
 from discretion.ledger.register import Register, cohorts_of, enroll, load, load_all
-from discretion.ledger.snapshot import Snapshot
+from discretion.ledger.snapshot import Snapshot, declared_table
 from discretion.ledger.stop import Stop, refuse_stopped, resume, stop, stops
 from discretion.ledger.store import Store
 from discretion.preference import MICRO
@@ -39,6 +39,7 @@ class Ledger:
         try:
             with self._store.reading() as db:
                 verify_tip(db)
+                self._declarations = Snapshot(db).declarations()
         except BaseException:
             self.close()
             raise
@@ -149,7 +150,13 @@ class Ledger:
     def tables(self) -> tuple[Table, ...]:
         """Every table."""
         with self.snapshot() as seen:
-            return seen.tables()
+            self._declarations = seen.declarations()
+        return self.last_tables
+
+    @property
+    def last_tables(self) -> tuple[Table, ...]:
+        """Every table as it was when this ledger was opened, or when `tables` was called last."""
+        return tuple(map(declared_table, self._declarations))
 
     # One question ---------------------------------------------------------------------------------------------------
 

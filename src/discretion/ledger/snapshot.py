@@ -1,6 +1,7 @@
 """Snapshot: one state of the ledger, read in one transaction. It has everything that a plan depends on."""
 
 from fractions import Fraction
+from functools import lru_cache
 
 import pyarrow as pa
 import sqlalchemy as sa
@@ -11,6 +12,14 @@ from discretion.ledger import schema, spend
 from discretion.ledger.offer import Offer
 from discretion.ledger.register import Register, last_changes, load
 
+_DECLARATIONS = sa.select(schema.declaration.c.body).order_by(schema.declaration.c.name)
+
+
+@lru_cache(maxsize=256)
+def declared_table(body: str) -> Table:
+    """Return the table that a stored declaration describes."""
+    return Table.from_json(body)
+
 
 class Snapshot:
     """What the ledger says while its transaction is open. Writers wait for it, so read and leave."""
@@ -20,8 +29,11 @@ class Snapshot:
 
     def tables(self) -> tuple[Table, ...]:
         """Return every table as last declared."""
-        bodies = self._db.scalars(sa.select(schema.declaration.c.body).order_by("name"))
-        return tuple(map(Table.from_json, bodies))
+        return tuple(map(declared_table, self.declarations()))
+
+    def declarations(self) -> tuple[str, ...]:
+        """Return every table as its declaration is stored."""
+        return tuple(self._db.scalars(_DECLARATIONS))
 
     def register(self, name: str) -> Register:
         """Return the register of this name: its source, fingerprint and levels."""
