@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -52,7 +53,12 @@ def contained(
 
 def shape_of(query: Query) -> str:
     """Return the form of a question: its canonical text without literals and names that the analyst chose."""
-    tree = sqlglot.parse_one(query.text, dialect="duckdb")
+    return _shape(query.text)
+
+
+@lru_cache(maxsize=256)
+def _shape(text: str) -> str:
+    tree = sqlglot.parse_one(text, dialect="duckdb")
     tree.set("expressions", [one.this if isinstance(one, exp.Alias) else one for one in tree.expressions])
     return str(tree.transform(_without_literals).sql("duckdb", comments=False))
 
