@@ -217,7 +217,7 @@ def test_the_neighbours_would_make_plain_sql_fail() -> None:
     with duckdb.connect() as connection:
         for number in range(len(NEIGHBOURS)):
             engine, neighbour = database(number)
-            connection.register("t", engine._table(neighbour.source)[0])
+            connection.register("t", engine._object(neighbour.source).table)
             for sql in set(QUESTIONS) - failing:
                 try:
                     connection.execute(parse(sql.replace("seen", "at"), {"t": known}).text).fetchall()

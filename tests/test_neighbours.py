@@ -14,7 +14,7 @@ import pytest
 
 from discretion.declaration.table import Lookup, Table
 from discretion.engines import Cohorts, Rows
-from discretion.engines import sql as built
+from discretion.engines import statement as built
 from discretion.engines.duckdb import DuckDB
 from discretion.errors import QueryRefused
 from discretion.query import Query, parse
@@ -154,7 +154,7 @@ def test_the_check_notices_rows_that_are_not_bounded(
 
 
 def test_the_rows_of_one_person_never_move_what_another_adds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discretion.engines.duckdb.coin_key", lambda: "0" * 64)
+    monkeypatch.setattr("discretion.engines.engine.coin_key", lambda: "0" * 64)
     world, without = World("presence", 2), World("presence", 2)
     mask = np.asarray(without.rows["id"]) != 7
     without.engine.attach("t", without.rows.filter(pa.array(mask)))

@@ -11,8 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from discretion.declaration.enrolment import Enrolment
-from discretion.engines import Cohorts, Engine, Rows
-from discretion.engines.source import is_object
+from discretion.engines import Cohorts, Engine, Rows, is_object
 from discretion.errors import EngineFailed, LedgerFailed, PlanOutdated, QueryRefused, SourceChanged
 from discretion.ledger import Ledger, Offer, Register, Snapshot
 from discretion.ledger.clock import Clock

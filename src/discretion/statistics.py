@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from discretion.guarantee import Protects
 from discretion.preference import Integers
 
 Kind = Literal["count", "people", "sum", "mean", "variance", "quantile", "mode"]
+Described = TypeVar("Described", covariant=True)  # how an engine describes rows
 KINDS: tuple[Kind, ...] = ("count", "people", "sum", "mean", "variance", "quantile", "mode")
 
 
@@ -91,11 +92,11 @@ class Measure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class Request(Generic[Described]):
     """What the engine must compute, in one pass where it can: statistics for every measure."""
 
     measures: tuple[Measure, ...]
-    source: Any = None  # which rows: the engine's own description (a parsed query); arrays need none
+    source: Described  # which rows: of a database, an `engines.Rows`
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,7 +11,7 @@ import pytest
 
 from discretion.declaration.table import Table
 from discretion.engines import Cohorts, Rows
-from discretion.engines import duckdb as engine_module
+from discretion.engines import engine as engine_module
 from discretion.engines.duckdb import DuckDB
 from discretion.noise import ALWAYS, simulation
 from discretion.query import parse
@@ -91,13 +91,13 @@ def same(one: tuple[Statistics, ...], other: tuple[Statistics, ...]) -> bool:
 def test_beside_the_rows_as_joined(
     sql: str, parts: int, mine: pa.DataType, theirs: pa.DataType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_module, "PART", 60)  # several parts of people
+    monkeypatch.setattr("discretion.engines.survey.PART", 60)  # several parts of people
     engine = DuckDB(threads=3)  # several pieces
     people = engine.attach("r", register(theirs))
     joined = ask(engine, engine.attach("t", visits(mine)), people, sql)
-    assert not engine._companions
+    assert not engine.backend.companions.kept
     beside = ask(engine, files(visits(mine), tmp_path, parts), people, sql)
-    assert [True] == [found is not None for found in engine._companions.values()]
+    assert [True] == [found is not None for found in engine.backend.companions.kept.values()]
     assert joined[0].counts.sum() > 100 or "WHERE" in sql
     assert same(joined, beside)
 
@@ -124,7 +124,7 @@ def test_changes_are_found_beside_a_column_of_preferences(sql: str, tmp_path: Pa
     )
     source, attached = files(rows, tmp_path, 2), engine.attach("t", rows)
     assert same(ask(engine, attached, "", sql), ask(engine, source, "", sql))
-    assert not engine._companions  # the rows say it themselves
+    assert not engine.backend.companions.kept  # the rows say it themselves
     for changes in ({"0": 2, "2": -1, "04": 1, "27": 1}, {"0": 1, "2": -1}, {"99": 1}):
         table = pa.table({"person": list(changes), "cohort": pa.array(changes.values(), pa.int64())})
         joined = ask(engine, attached, "", sql, changes=table)
@@ -147,7 +147,7 @@ def test_people_who_are_twice_in_the_register_are_joined(tmp_path: Path) -> None
     twice = pa.concat_tables([register(pa.int64()), register(pa.int64()).slice(0, 3)])
     people, sql = engine.attach("r", twice), "SELECT COUNT(*) FROM t"
     beside = ask(engine, files(visits(pa.int64()), tmp_path, 1), people, sql)
-    assert [None] == list(engine._companions.values())
+    assert [None] == list(engine.backend.companions.kept.values())
     assert same(beside, ask(engine, engine.attach("t", visits(pa.int64())), people, sql))
 
 
@@ -166,7 +166,7 @@ def test_out_of_step_rows_are_missing_and_never_somebody_elses(shift: int, tmp_p
     engine = DuckDB(threads=1)
     people, source = engine.attach("r", register(pa.int64())), files(visits(pa.int64()), tmp_path, 1)
     assert ask(engine, source, people, "SELECT COUNT(*) FROM t")[0].counts.sum() > 0
-    (right,) = engine._companions.values()
+    (right,) = engine.backend.companions.kept.values()
     assert right is not None
     tables = right.rows[1]
     order = np.roll(np.arange(200), shift)
@@ -188,7 +188,7 @@ def test_however_many_preferences_there_are_each_row_has_its_own(different: int,
     for changes in (None, table):
         beside = ask(engine, source, people, QUESTIONS[1], levels=levels, changes=changes)
         assert same(ask(engine, attached, people, QUESTIONS[1], levels=levels, changes=changes), beside)
-    enrolled, changed = engine._companions.values()
+    enrolled, changed = engine.backend.companions.kept.values()
     assert enrolled is not None
     assert changed is not None
     assert (different, different) == (len(enrolled.found), len(changed.found))
@@ -205,7 +205,7 @@ def test_files_without_rows_among_others_shift_nobody(tmp_path: Path) -> None:
         pyarrow.parquet.write_table(rows.slice(0, 0), tmp_path / f"{name}.parquet")
     for sql in QUESTIONS:
         assert same(ask(engine, engine.attach("t", rows), people, sql), ask(engine, source, people, sql))
-    assert [6] == [len(found.files) for found in engine._companions.values() if found is not None]
+    assert [6] == [len(found.files) for found in engine.backend.companions.kept.values() if found is not None]
 
 
 def test_one_engine_answers_several_threads_at_once(tmp_path: Path) -> None:

@@ -1,205 +1,17 @@
-"""The DuckDB engine: sources, bounded rows, cohorts, coins, and what it never says or reaches."""
+"""What only DuckDB does: files read in place, and what it never says or reaches."""
 
-from collections.abc import Callable
-from dataclasses import replace
-from itertools import product
-from math import inf, nan
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
-import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from discretion.declaration.table import Lookup, Table
-from discretion.engines import Cohorts, Engine, Rows
-from discretion.engines import duckdb as engine_module
+from discretion.engines import Cohorts
 from discretion.engines.duckdb import DuckDB
-from discretion.errors import EngineFailed, InvalidDeclaration, InvalidPreference
-from discretion.noise import ALWAYS, keyed_coin
-from discretion.query import parse
-from discretion.statistics import Measure, Request, Statistics
-
-ROWS = pa.table(
-    {
-        "id": [1, 1, 1, 2, 2, 3, None, 4],
-        "epsilon": [0.1, 0.1, 0.1, 0.5, 0.5, 1.0, 1.0, 0.7],
-        "x": [1.0, 2.0, 9.0, -5.0, 20.0, None, 7.0, 3.0],
-        "place": ["A", "A", "B", "B", "C", "A", "A", "A"],
-    }
-)
-LEVELS = {0.1: 0, 0.5: 1, 1.0: 2}  # nobody offers 0.7: person 4 is left out
-
-
-def table(engine: DuckDB, rows: Any = ROWS, **declared: Any) -> Table:
-    source = rows if isinstance(rows, str) else engine.attach("t", rows)
-    known = {"person": "id", "register": "t", "protects": "value", "epsilon": "epsilon", "rows_per_person": 3}
-    known |= {"bounds": {"x": (0, 10)}, "grid": {"x": 1}, "keys": {"place": ("A", "B")}}
-    return Table(name="t", source=source, columns=engine.schema(source), **(known | declared))
-
-
-def compute(
-    engine: DuckDB, sql: str, declared: Table, cohorts: Cohorts | None = None, **measure: Any
-) -> tuple[Statistics, ...]:
-    query = parse(sql, {"t": declared})
-    known = {"histogram": False, **measure}
-    measures = tuple(
-        Measure(aggregate=one, **(known | {"histogram": one.kind == "quantile"})) for one in query.aggregates
-    )
-    rows = Rows(query=query, cohorts=cohorts or Cohorts(count=3, levels=LEVELS))
-    return engine.compute(Request(measures=measures, source=rows))
-
-
-def test_duckdb_is_an_engine() -> None:
-    engine: Engine = DuckDB()
-    assert isinstance(engine, DuckDB)
-
-
-def test_rows_are_clamped_put_on_the_grid_and_summed_by_cohort() -> None:
-    engine = DuckDB()
-    (found,) = compute(engine, "SELECT SUM(x) FROM t", table(engine))
-    assert [[3, 2, 0]] == found.counts.tolist()  # the NULL, nobody's row and person 4 are left out
-    step = parse("SELECT SUM(x) FROM t", {"t": table(engine)}).aggregates[0].step
-    assert [[12, 0 + 10, 0]] == (found.totals * step).tolist()  # −5 and 20 count as 0 and 10
-
-
-def test_a_histogram_counts_rows_by_grid_value() -> None:
-    engine = DuckDB()
-    (found,) = compute(engine, "SELECT MEDIAN(x) FROM t", table(engine))
-    assert (1, 3, 11) == found.histogram.shape
-    assert [(0, 1), (0, 2), (0, 9), (1, 0), (1, 10)] == list(zip(*np.nonzero(found.histogram[0]), strict=True))
-    assert [[3, 2, 0]] == found.counts.tolist()
-    assert [[12, 10, 0]] == found.totals.tolist()
-
-
-def test_several_kinds_of_aggregates_come_from_one_text() -> None:
-    engine = DuckDB()
-    sql = "SELECT place, COUNT(*), AVG(x), VARIANCE(x), MEDIAN(x), MAX(x), COUNT(DISTINCT id) FROM t GROUP BY place"
-    count, mean, variance, median, largest, people = compute(engine, sql, table(engine))
-    assert [[2, 0, 1], [1, 1, 0]] == count.counts.tolist()  # place C is not declared
-    assert [[2, 0, 0], [1, 1, 0]] == mean.counts.tolist() == variance.counts.tolist() == median.counts.tolist()
-    assert np.array_equal(median.histogram, largest.histogram)
-    assert [[1, 0, 1], [1, 1, 0]] == people.counts.tolist()
-    assert variance.squares is not None and variance.squares.sum() > 0  # noqa: PT018
-
-
-@pytest.mark.parametrize("bad", [nan, inf, -inf, None])
-def test_nan_and_infinity_are_null_before_anything_else(bad: float | None) -> None:
-    engine = DuckDB()
-    declared = table(engine, pa.table({"id": [1, 2], "epsilon": [0.1, 0.1], "x": [bad, 4.0], "place": ["A", "A"]}))
-    assert [1] == [s.counts.sum() for s in compute(engine, "SELECT SUM(x) FROM t", declared)]
-    for condition, expected in {"x > 1": 1, "x < 1": 0, "x <> 4": 0, "x IS NULL": 1, "NOT x > 100": 1}.items():
-        (found,) = compute(engine, f"SELECT COUNT(*) FROM t WHERE {condition}", declared)
-        assert expected == found.counts.sum(), condition
-
-
-def test_a_value_declared_never_null_counts_as_the_bound_nearest_zero() -> None:
-    engine = DuckDB()
-    rows = pa.table({"id": [1, 2], "epsilon": [0.1, 0.1], "x": [nan, 6.0], "place": ["A", "A"]})
-    declared = table(engine, rows, bounds={"x": (5, 9)}, required=("x",), rows_per_person=1)
-    query = parse("SELECT AVG(x) FROM t", {"t": declared})
-    (found,) = compute(engine, "SELECT AVG(x) FROM t", declared)
-    assert query.aggregates[0].complete
-    assert 2 == found.counts.sum()
-    assert 11 == query.aggregates[0].origin * 2 + query.aggregates[0].step * int(found.totals.sum())
-
-
-# Bounded rows ------------------------------------------------------------------------------------------------------
-
-
-def bounded(rows: list[tuple[int, str, int]], k: int, monkeypatch: pytest.MonkeyPatch, key: str) -> Statistics:
-    """Counts by place of people's rows, at most k each."""
-    monkeypatch.setattr(engine_module, "coin_key", lambda: key)
-    engine = DuckDB()
-    columns = {name: [row[i] for row in rows] for i, name in enumerate(("id", "place", "x"))}
-    data = pa.table({**columns, "epsilon": [0.1] * len(rows)})
-    declared = table(engine, data, rows_per_person=k, keys={"place": ("A", "B")})
-    (found,) = compute(engine, "SELECT place, MEDIAN(x) FROM t GROUP BY place", declared)
-    return found
-
-
-def test_nobody_keeps_more_than_k_rows_and_nobody_else_loses_any(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [(person, "AB"[i % 2], i % 5) for person in range(1, 9) for i in range(person)]
-    for k in (1, 2, 3, 7):
-        found = bounded(rows, k, monkeypatch, f"key{k}")
-        assert sum(min(person, k) for person in range(1, 9)) == found.counts.sum()
-
-
-def test_which_rows_are_kept_depends_on_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = [(1, place, x) for place, x in product("AB", range(5))]
-    alone = bounded(mine, 3, monkeypatch, "key")
-    for others in ([(2, "A", 0)] * 9, [(0, "B", 4)], [(i, "A", i % 5) for i in range(2, 40)]):
-        together = bounded([*others, *mine], 3, monkeypatch, "key")
-        without = bounded(others, 3, monkeypatch, "key")
-        assert np.array_equal(alone.histogram, together.histogram - without.histogram)
-    assert np.array_equal(alone.histogram, bounded(mine[::-1], 3, monkeypatch, "key").histogram)  # nor on their order
-
-
-def test_rows_that_no_group_shows_take_nobodys_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 2 == bounded([(1, "C", 0)] * 50 + [(1, "A", 1), (1, "B", 2)], 2, monkeypatch, "key").counts.sum()
-
-
-def test_every_row_is_kept_equally_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """3 of 8 rows of each of 400 people: a row is kept 150 times ± 9.7, so 5 of these fail once in 200,000 keys."""
-    rows = [(person, "AB"[i // 5], i % 5) for person in range(400) for i in range(8)]
-    kept = bounded(rows, 3, monkeypatch, "key").histogram[:, 0, :5].ravel()[:8]
-    assert 1200 == kept.sum()
-    assert max(abs(kept - 150)) < 5 * 9.7
-
-
-def test_people_are_counted_once_without_bounding_their_rows() -> None:
-    engine = DuckDB()
-    (found,) = compute(engine, "SELECT COUNT(DISTINCT id) FROM t", table(engine, rows_per_person=1))
-    assert [[1, 1, 1]] == found.counts.tolist()
-
-
-# Cohorts -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("ids", "expected"),
-    [
-        (pa.array([3, 2, 1, None], pa.int64()), [[3, 2, 1]]),
-        (pa.array([3, 2, 1, None], pa.int16()), [[3, 2, 1]]),
-        (pa.array(["3", "2", "1", None]), [[3, 2, 1]]),
-        (pa.array([3.0, 2.0, 1.0, None]), [[3, 2, 1]]),
-        (pa.array([3, 2, 9, None], pa.int64()), [[0, 2, 1]]),  # person 1 is not in the register
-        (pa.array([3, 2, 1, 1], pa.int64()), [[3, 2, 1]]),  # person 1 is in it twice: the strictest counts, once
-    ],
-)
-def test_a_register_apart_says_who_is_in_which_cohort(ids: pa.Array, expected: list[list[int]]) -> None:
-    engine = DuckDB()
-    register = engine.attach("r", pa.table({"who": ids, "eps": [1.0, 0.5, 0.1, 1.0]}))
-    declared = table(engine, protects="presence", register="r", epsilon="")
-    cohorts = Cohorts(count=3, levels=LEVELS, register=register, person="who", epsilon="eps")
-    (found,) = compute(engine, "SELECT COUNT(*) FROM t", declared, cohorts)
-    assert expected == found.counts.tolist()
-
-
-@pytest.mark.parametrize("apart", [False, True])
-def test_individual_changes_win(apart: bool) -> None:
-    engine = DuckDB()
-    register = engine.attach("r", pa.table({"who": [1, 2, 3], "eps": [0.1, 0.5, 1.0]}))
-    where = {"register": register, "person": "who", "epsilon": "eps"} if apart else {}
-    declared = table(engine, **({"protects": "presence", "register": "r", "epsilon": ""} if apart else {}))
-    changes = pa.table({"person": ["1", "2", "4"], "cohort": pa.array([2, -1, 1], pa.int64())})
-    cohorts = Cohorts(count=3, levels=LEVELS, changes=changes, **where)
-    (found,) = compute(engine, "SELECT COUNT(*) FROM t", declared, cohorts)
-    assert [[0, 1, 4]] == found.counts.tolist()
-
-
-def test_preferences_may_be_names_or_missing() -> None:
-    engine = DuckDB()
-    rows = pa.table(
-        {"id": [1, 2, 3, 4], "epsilon": ["strict", "open", None, "other"], "x": [1.0] * 4, "place": ["A"] * 4}
-    )
-    cohorts = Cohorts(count=2, levels={"strict": 0, "open": 1, None: 0})
-    (found,) = compute(engine, "SELECT COUNT(*) FROM t", table(engine, rows), cohorts)
-    assert [[2, 1]] == found.counts.tolist()
+from discretion.errors import EngineFailed
+from engines.asking import ROWS, compute, table
 
 
 @pytest.mark.parametrize("sql_type", ["FLOAT", "DECIMAL(5, 2)", "INTEGER"])
@@ -212,79 +24,6 @@ def test_preferences_match_whatever_number_type_they_have(sql_type: str, tmp_pat
     declared = table(engine, str(path), bounds={}, grid={}, keys={})
     cohorts = Cohorts(count=len(found), levels={epsilon: i for i, epsilon in enumerate(found)})
     assert 5 == compute(engine, "SELECT COUNT(*) FROM t", declared, cohorts)[0].counts.sum()
-
-
-# Coins -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "ids", [pa.array([5, 17850, 3, -9]), pa.array(["é", "a:b", "", "x'"]), pa.array([1.5, 17850.0, 3.0, 2.0])]
-)
-def test_the_engine_tosses_the_same_coins_as_python(ids: pa.Array, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "coin_key", lambda: "secret")
-    engine = DuckDB()
-    declared = table(engine, pa.table({"id": ids, "epsilon": [0.1] * 4, "x": [1.0] * 4, "place": ["A"] * 4}))
-    people = engine.people(declared.source, "id", "epsilon")["person"].to_pylist()
-    for person in people:
-        coin = keyed_coin("secretv0", person)
-        expected = {t: sum(keyed_coin("secretv0", other) < t for other in people) for t in (0, coin, coin + 1, ALWAYS)}
-        for threshold, kept in expected.items():
-            inclusion = (threshold, 0, 0)
-            for sql in ("SELECT COUNT(*) FROM t", "SELECT SUM(x) FROM t", "SELECT COUNT(DISTINCT id) FROM t"):
-                (found,) = compute(engine, sql, declared, inclusion=inclusion)
-                assert [[kept, 0, 0]] == found.counts.tolist(), sql
-
-
-def test_a_coin_keeps_all_rows_of_a_person_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "coin_key", lambda: "secret")
-    engine = DuckDB()
-    declared = table(engine, pa.table({"id": [1, 1, 2, 2], "epsilon": [0.1] * 4, "x": [1.0] * 4, "place": ["A"] * 4}))
-    coins = sorted(keyed_coin("secretv0", person) for person in ("1", "2"))
-    (found,) = compute(engine, "SELECT COUNT(*) FROM t", declared, inclusion=(coins[1], 0, 0))
-    assert 2 == found.counts.sum()
-
-
-def test_every_sampled_aggregate_tosses_coins_of_its_own() -> None:
-    """With 400 people and a fair coin, two aggregates keep the same people with probability 2^-400."""
-    engine = DuckDB()
-    people = 400
-    rows = pa.table(
-        {
-            "id": range(people),
-            "epsilon": [0.1] * people,
-            "x": [float(i % 10) for i in range(people)],
-            "place": ["A"] * people,
-        }
-    )
-    first, second = compute(
-        engine, "SELECT MEDIAN(x), MAX(x) FROM t", table(engine, rows), inclusion=(ALWAYS // 2, 0, 0)
-    )
-    assert not np.array_equal(first.histogram, second.histogram)
-
-
-# Lookups -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_lookup_never_repeats_a_row_whatever_its_file_says() -> None:
-    engine = DuckDB()
-    source = engine.attach("l", pa.table({"code": ["A", "A", "B", None], "good": [True, False, True, True]}))
-    lookup = Lookup(source=source, key="code", columns=dict(engine.schema(source)))
-    declared = table(engine, lookups={"l": lookup})
-    (inner,) = compute(engine, "SELECT COUNT(*) FROM t JOIN l ON t.place = l.code", declared)
-    (left,) = compute(engine, "SELECT COUNT(*) FROM t LEFT JOIN l ON t.place = l.code", declared)
-    assert (5, 6) == (inner.counts.sum(), left.counts.sum())
-
-
-def test_numbers_of_different_types_meet_in_a_lookup_without_failing() -> None:
-    engine = DuckDB()
-    source = engine.attach("l", pa.table({"k": pa.array([1.0, 2.0]), "good": [True, False]}))
-    lookup = Lookup(source=source, key="k", columns=dict(engine.schema(source)))
-    declared = table(engine, lookups={"l": lookup})
-    (found,) = compute(engine, "SELECT COUNT(*) FROM t JOIN l ON CAST(t.id AS BIGINT) = l.k WHERE l.good", declared)
-    assert 3 == found.counts.sum()
-
-
-# Sources -----------------------------------------------------------------------------------------------------------
 
 
 def written(kind: str, folder: Path) -> Any:
@@ -338,47 +77,9 @@ def test_a_fingerprint_changes_with_the_content_and_only_then(kind: str, tmp_pat
     assert before == engine.fingerprint(source)
 
 
-def test_an_attached_object_is_a_copy() -> None:
-    engine, frame = DuckDB(), ROWS.to_pandas()
-    source = engine.attach("t", frame)
-    before = engine.fingerprint(source)
-    frame.loc[:, "x"] = 0.0
-    assert before == engine.fingerprint(source)
-    assert 42.0 == float(np.nansum(engine._table(source)[0]["x"].to_numpy())) + 5
-    assert before != engine.fingerprint(engine.attach("t", frame))
-
-
-def test_an_object_that_is_no_table_is_refused() -> None:
-    with pytest.raises(InvalidDeclaration, match="must be an Arrow, pandas or Polars table or a file, got int"):
-        DuckDB().attach("t", 3)
-
-
-def test_an_object_of_an_earlier_program_must_be_attached_again() -> None:
-    with pytest.raises(EngineFailed, match="'t' was an object of an earlier program"):
-        DuckDB().schema("memory:t")
-
-
 def test_a_missing_file_says_so() -> None:
     with pytest.raises(EngineFailed, match=r"There is no file 'nowhere\.parquet'"):
         DuckDB().schema("nowhere.parquet")
-
-
-def test_somebody_with_two_preferences_is_an_error_that_names_nobody() -> None:
-    engine = DuckDB()
-    source = engine.attach("r", pa.table({"id": [77, 77, 8], "epsilon": [0.1, 0.2, None]}))
-    with pytest.raises(InvalidPreference, match="Somebody's rows carry different values of 'epsilon'") as refusal:
-        engine.people(source, "id", "epsilon")
-    assert "77" not in str(refusal.value)
-
-
-def test_columns_other_than_declared_are_noticed() -> None:
-    engine = DuckDB()
-    declared = table(engine)
-    with pytest.raises(EngineFailed, match="are not those that were declared"):
-        compute(engine, "SELECT COUNT(*) FROM t", replace(declared, columns={**declared.columns, "y": "BIGINT"}))
-
-
-# What it never says or reaches -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -409,7 +110,7 @@ def test_nothing_but_the_sources_can_be_reached(sql: str, tmp_path: Path) -> Non
     content = path.read_bytes()
     rows_of_the_program = ROWS  # noqa: F841  DuckDB would find it by its name if it were allowed to
     attack = sql.format(other=other, folder=tmp_path, path=path)
-    with DuckDB()._connected({"protected": str(path)}, {}) as connection:
+    with DuckDB().backend.connections.connected({"protected": str(path)}, {}) as connection:
         assert 8 == len(connection.sql("SELECT * FROM protected").fetchall())
         with pytest.raises(duckdb.Error):
             connection.execute(attack).fetchall()
@@ -428,35 +129,12 @@ def test_a_database_failure_never_shows_its_own_words(tmp_path: Path, caplog: py
     assert "DuckDB failed" in caplog.text
 
 
-def test_a_source_that_changes_while_it_is_read_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "t.parquet"
-    pyarrow.parquet.write_table(ROWS, path)
-    engine = DuckDB()
-    declared = table(engine, str(path))
-    build: Callable[..., Any] = engine_module.statement
-    marks = iter(["a", "b"])
-
-    def changing(*arguments: Any) -> Any:
-        monkeypatch.setattr(engine, "fingerprint", lambda source: next(marks, "c"))
-        return build(*arguments)
-
-    monkeypatch.setattr(engine_module, "statement", changing)
-    with pytest.raises(EngineFailed, match="changed while it was read"):
-        compute(engine, "SELECT COUNT(*) FROM t", declared)
-
-
 def test_limits_of_threads_and_memory_are_kept() -> None:
     engine = DuckDB(threads=1, memory="200MB")
-    with engine._connected({}, {}) as connection:
+    with engine.backend.connections.connected({}, {}) as connection:
         assert [(1,)] == connection.sql("SELECT current_setting('threads')").fetchall()
 
 
-def test_pandas_text_columns_are_read(tmp_path: Path) -> None:
-    engine = DuckDB()
-    source = engine.attach("t", pd.DataFrame({"id": ["a", "b"], "epsilon": [0.1, 0.5]}, index=[5, 6]))
-    assert {"id": "VARCHAR", "epsilon": "DOUBLE"} == dict(engine.schema(source))
-
-
 def test_no_progress_is_shown() -> None:
-    with DuckDB()._connected({}, {}) as connection:
+    with DuckDB().backend.connections.connected({}, {}) as connection:
         assert [(False,)] == connection.sql("SELECT current_setting('enable_progress_bar')").fetchall()

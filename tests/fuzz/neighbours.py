@@ -20,7 +20,8 @@ from sqlglot import exp
 from discretion.declaration.table import Lookup, Table
 from discretion.engines import Cohorts, Rows
 from discretion.engines.duckdb import DuckDB
-from discretion.engines.sql import Facts, Statement, statement
+from discretion.engines.duckdb.backend import DuckDBBackend
+from discretion.engines.statement import Facts, Statement, statement
 from discretion.errors import QueryRefused, Unsuitable
 from discretion.mechanisms.linear import parts, tally
 from discretion.query import Query, parse
@@ -158,11 +159,15 @@ class Written:
     """A statement's text, written out once."""
 
     def __init__(self, select: exp.Expr) -> None:
-        self._text = select.sql("duckdb")
+        self._text = DuckDBBackend.dialect.text(select)
 
-    def sql(self, dialect: str) -> str:
+    def sql(self, *_: Any, **__: Any) -> str:
         """Return the text, in the one dialect there is."""
         return self._text
+
+    def find_all(self, *_: Any) -> tuple[()]:
+        """Return no operation: all of them were looked at when the text was written."""
+        return ()
 
 
 class Statements:
@@ -172,7 +177,7 @@ class Statements:
         self._known: dict[Any, Statement] = {}
 
     def __call__(self, rows: Rows, measures: Sequence[Measure], facts: Facts, key: str) -> Statement:
-        if facts.companion is not None:
+        if facts.beside is not None:
             return statement(rows, measures, facts, key)
         query = rows.query
         mark = (query.text, query.table.protects, tuple(measures), facts, key)

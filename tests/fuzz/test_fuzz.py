@@ -34,8 +34,8 @@ SYNONYMS = {exp.TryCast, exp.DateTrunc}
 @pytest.fixture(autouse=True)
 def _same_coins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The same coins in every world, so that what a person adds can be compared; statements are built once."""
-    monkeypatch.setattr("discretion.engines.duckdb.coin_key", lambda: "0" * 64)
-    monkeypatch.setattr("discretion.engines.duckdb.statement", Statements())
+    monkeypatch.setattr("discretion.engines.engine.coin_key", lambda: "0" * 64)
+    monkeypatch.setattr("discretion.engines.engine.statement", Statements())
     return
 
 

@@ -4,14 +4,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlglot import exp
 
-from discretion.engines import duckdb as engine
-from discretion.engines import sql as built
+from discretion.engines import engine
+from discretion.engines import statement as built
 from discretion.engines.duckdb import DuckDB
 from discretion.query import kind as types
 from discretion.query import operation, value
@@ -85,14 +86,15 @@ def casts_that_fail(patch: pytest.MonkeyPatch) -> None:
 def plans_by_statistics(patch: pytest.MonkeyPatch) -> None:
     """Finding 3: the database plans by a file's statistics, which ignore NaN, and drops the check for it."""
     no_rehearsal(patch)
-    patch.setattr("discretion.engines.admission._is_sound", lambda *_: True)  # NaN is read in place
-    patch.setattr(engine, "_others", lambda _: ("common_subexpressions", "build_side_probe_side"))
+    patch.setattr("discretion.engines.duckdb.admission._is_sound", lambda *_: True)  # NaN is read in place
+    others = ("common_subexpressions", "build_side_probe_side")
+    patch.setattr("discretion.engines.duckdb.connections._others", lambda _: others)
 
 
 def unbounded_texts(patch: pytest.MonkeyPatch) -> None:
     """Finding 4: texts are joined without limit."""
     no_rehearsal(patch)
-    patch.setattr("discretion.query.scalar.MOST_TEXT", 10**9)
+    patch.setattr(import_module("discretion.query.scalar"), "MOST_TEXT", 10**9)  # the package has a function scalar
     patch.setattr("discretion.query.MOST_MADE", 10**12)
     patch.setattr("discretion.query.refuse_deep", lambda *_: None)
     whole = World._table

@@ -17,7 +17,7 @@ from kinds import KINDS
 from shapes import Shape
 from test_truth import RUN, examine
 
-from discretion.engines import admission, text
+from discretion.engines.duckdb import admission, text
 from discretion.errors import DiscretionError
 
 MOST = 60  # examples until a planted bug must be found

@@ -9,7 +9,7 @@ import pytest
 from sqlglot import parse_one
 
 from discretion.declaration.table import Table
-from discretion.engines.duckdb import _OPTIMIZERS, _others
+from discretion.engines.duckdb.connections import _OPTIMIZERS, _others
 from discretion.query.expression import scalar
 from discretion.query.kind import DOUBLE, factors
 from discretion.query.scalar import Scope, columns_of

@@ -19,7 +19,7 @@ from sqlglot import exp, parse_one
 from discretion.declaration.table import Lookup, Table
 from discretion.engines import Cohorts, Rows
 from discretion.engines.duckdb import DuckDB
-from discretion.engines.duckdb import _count as count_rows
+from discretion.engines.survey import busy_people, owned_rows
 from discretion.errors import EngineFailed, InvalidDeclaration, QueryRefused
 from discretion.query import operation, parse
 from discretion.query.expression import scalar
@@ -232,8 +232,8 @@ def test_a_total_form_has_the_type_that_is_known_of_it(expression: str, tmp_path
     """What is compared or computed next relies on it: no cast is left to the database."""
     declared = table(ENGINE, CALM, "arrow", tmp_path)
     known = scalar(parse_one(expression, dialect="duckdb"), Scope({"t": columns_of(declared)})).tame
-    with duckdb.connect(config=ENGINE._config) as connection:
-        connection.register("t", ENGINE._table(declared.source)[0])
+    with duckdb.connect(config=ENGINE.backend.connections.config) as connection:
+        connection.register("t", ENGINE._object(declared.source).table)
         found = connection.sql(f"SELECT typeof({known.total.sql('duckdb')}) FROM t LIMIT 1").fetchall()[0][0]
     narrow = {"TINYINT", "SMALLINT", "INTEGER"} if known.type == "BIGINT" and known.narrow else set()
     assert found in {known.type, *narrow}
@@ -455,7 +455,8 @@ def _late(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _counting(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(f"CREATE TEMP VIEW protected AS SELECT * FROM {ENDLESS}")
-    count_rows(connection, exp.column("id"), 1)
+    for select in (owned_rows(exp.column("id")), *busy_people(exp.column("id"), 1, 0)):
+        connection.sql(select.sql("duckdb")).fetchall()
 
 
 def _in_pieces(connection: duckdb.DuckDBPyConnection) -> None:
@@ -465,21 +466,24 @@ def _in_pieces(connection: duckdb.DuckDBPyConnection) -> None:
 
 @pytest.mark.parametrize("reading", [_late, _counting, _in_pieces])
 def test_whatever_reads_rows_has_a_time_limit(reading: Callable[[duckdb.DuckDBPyConnection], None]) -> None:
-    with pytest.raises(EngineFailed), DuckDB(timeout_seconds=0.05)._connected({}, {}) as connection:
+    with pytest.raises(EngineFailed), DuckDB(timeout_seconds=0.05).backend.connections.connected({}, {}) as connection:
         reading(connection)
 
 
 def test_a_row_cannot_take_more_memory_than_there_is_for_a_question() -> None:
     engine = DuckDB(memory="50MB")
-    with pytest.raises(EngineFailed), engine._connected({}, {}) as connection:
+    with pytest.raises(EngineFailed), engine.backend.connections.connected({}, {}) as connection:
         connection.sql("SELECT LIST(i) FROM range(100000000) t(i)").fetchall()
 
 
 def test_the_database_may_use_half_of_the_machine_unless_somebody_says_otherwise() -> None:
     setting = "SELECT current_setting('memory_limit')"
-    with DuckDB()._connected({}, {}) as connection, duckdb.connect(config={"memory_limit": "50%"}) as half:
+    with (
+        DuckDB().backend.connections.connected({}, {}) as connection,
+        duckdb.connect(config={"memory_limit": "50%"}) as half,
+    ):
         assert half.sql(setting).fetchall() == connection.sql(setting).fetchall()
-    with DuckDB(memory="1GiB")._connected({}, {}) as connection:
+    with DuckDB(memory="1GiB").backend.connections.connected({}, {}) as connection:
         assert [("1.0 GiB",)] == connection.sql(setting).fetchall()
     for wrong in ("", "much", "-1", "0%", "5"):
         with pytest.raises(InvalidDeclaration, match="such as '4GB'"):
@@ -496,7 +500,7 @@ def test_a_question_about_parquet_is_tried_on_a_parquet_file(
         yield "ALTER TABLE protected RENAME TO others"
         yield "CREATE TEMP VIEW protected AS SELECT * REPLACE (CAST(error('planted') AS DOUBLE) AS x) FROM others"
 
-    monkeypatch.setattr("discretion.engines.duckdb.in_file", planted)
+    monkeypatch.setattr("discretion.engines.duckdb.backend.in_file", planted)
     monkeypatch.setattr("test_total.ENGINE", DuckDB())
     found = outcome("SELECT SUM(x) FROM t", CALM, kind, tmp_path)
     assert ("planted" in found) == (kind in ("pyarrow", "polars"))

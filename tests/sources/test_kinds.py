@@ -19,7 +19,7 @@ import pytest
 import sqlalchemy as sa
 
 import discretion as dn
-from discretion.engines.database import ONE_MOMENT
+from discretion.engines.duckdb.database import ONE_MOMENT
 from discretion.errors import EngineFailed, InvalidDeclaration
 
 PEOPLE = 60

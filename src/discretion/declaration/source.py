@@ -83,7 +83,9 @@ class Source:
         return cls(**{**stored, "places": tuple(stored["places"]), "null": tuple(stored["null"])})
 
     def at(self, given: Any, **options: Any) -> "Source":
-        """Return the source given now, read like this one where nothing else is said."""
+        """Return the source given now, read like this one where nothing else is said; a file may have moved alone."""
+        if self.kind in ("sqlite", "duckdb", "postgresql") and "#" not in str(given):
+            given = f"{given[0] if isinstance(given, list) else given}#{self.table}"
         if source_of(given, **options).kind != self.kind:
             return source_of(given, **options)
         told = {name: getattr(self, name) for name in ("delimiter", "encoding", "decimal", "null", "types")}
@@ -98,6 +100,12 @@ def is_place(given: Any) -> bool:
     """Tell whether this names files or a URL, rather than being a table itself."""
     several = isinstance(given, Sequence) and not isinstance(given, str | bytes) and len(given) > 0
     return isinstance(given, str | Path) or (several and all(isinstance(one, str | Path) for one in given))
+
+
+def files_of(given: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Return every file that was named, also as the file of a table; none of them is opened."""
+    several = [str(given)] if isinstance(given, str | Path) else [str(one) for one in given]
+    return [Path(file).expanduser() for one in several for file in (one, one.rpartition("#")[0]) if file]
 
 
 def source_of(

@@ -12,6 +12,8 @@ from discretion.query.scalar import finite
 from discretion.statistics import Aggregate, Measure
 
 LARGEST = float_info.max
+# Parsed once: a statement has many casts.
+DOUBLE, _INTEGER, _BIGINT, _HUGEINT = map(exp.DataType.build, ("DOUBLE", "INTEGER", "BIGINT", "HUGEINT"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +77,7 @@ def stepped(column: Column) -> exp.Expr:
     if one.kind == "people":
         stepped = exp.Case(ifs=[exp.If(this=not_null(value), true=exp.column("p"))])
     elif one.kind != "count":
-        stepped = _clamped(one, exp.cast(value, "DOUBLE"))
+        stepped = _clamped(one, exp.Cast(this=value, to=DOUBLE.copy()))
         if column.asked.fill is not None:
             stepped = exp.Coalesce(this=stepped, expressions=[number(column.asked.fill)])
     if column.inclusion is None:
@@ -94,7 +96,7 @@ def _clamped(one: Aggregate, value: exp.Expr) -> exp.Expr:
         moved = moved if one.step == 1 else exp.Mul(this=moved, expression=number(float(one.step.denominator)))
     else:
         moved = exp.Div(this=moved, expression=number(float(one.step)))
-    size = "INTEGER" if max(abs(one.lower), abs(one.upper)) < 2**31 else "BIGINT"
+    size = _INTEGER if max(abs(one.lower), abs(one.upper)) < 2**31 else _BIGINT
     spans = [
         (low, high, _within(one, exp.Round(this=moved))),
         (-LARGEST, low, number(one.lower)),
@@ -102,7 +104,10 @@ def _clamped(one: Aggregate, value: exp.Expr) -> exp.Expr:
     ]
     return exp.Case(
         ifs=[
-            exp.If(this=exp.Between(this=value.copy(), low=number(start), high=number(end)), true=exp.cast(step, size))
+            exp.If(
+                this=exp.Between(this=value.copy(), low=number(start), high=number(end)),
+                true=exp.cast(step, size.copy()),
+            )
             for start, end, step in spans
         ]
     )
@@ -145,11 +150,11 @@ def aggregates(column: Column, single: bool) -> list[exp.Expr]:
     counted: exp.Expr = exp.Count(this=exp.Star() if column.bare else value.copy())
     if one.kind == "people" and not single:
         counted = exp.Count(this=exp.Distinct(expressions=[value.copy()]))
-    wide = "BIGINT" if max(abs(one.lower), abs(one.upper)) < 2**31 else "HUGEINT"
+    wide = _BIGINT if max(abs(one.lower), abs(one.upper)) < 2**31 else _HUGEINT
     found = {
         "n": counted,
         "s": exp.Sum(this=value.copy()),
-        "q": exp.Sum(this=exp.Mul(this=exp.cast(value.copy(), wide), expression=value.copy())),
+        "q": exp.Sum(this=exp.Mul(this=exp.cast(value.copy(), wide.copy()), expression=value.copy())),
     }
     return [exp.alias_(found[part], f"{column.name}_{part}") for part in parts(column)]
 
@@ -162,5 +167,5 @@ def not_null(expression: exp.Expr) -> exp.Expr:
 def number(value: float) -> exp.Expr:
     """A literal; a double keeps its exponent, so that engines read it as a double."""
     text = exp.Literal.number(repr(abs(value)))
-    double = exp.cast(text, "DOUBLE") if isinstance(value, float) else text
+    double = exp.Cast(this=text, to=DOUBLE.copy()) if isinstance(value, float) else text
     return exp.paren(exp.Neg(this=double)) if value < 0 else double

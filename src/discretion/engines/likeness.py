@@ -10,13 +10,13 @@ from discretion.declaration.concern import Concern
 from discretion.declaration.enrolment import Enrolment
 from discretion.declaration.source import Source
 from discretion.declaration.table import COPY, Lookup, Table
-from discretion.engines import Engine
+from discretion.engines.engine import Engine
 from discretion.errors import EngineFailed, InvalidDeclaration
+from discretion.query.kind import NEVER_PEOPLE
 
 Held = Table | Lookup | Enrolment  # what has a source, and may have an origin
 
 FEWEST_NUMBERS = 100  # whole numbers in common: a list of codes and a register both begin at 1
-_NEVER_PEOPLE = ("BOOLEAN", "DATE", "TIME", "INTERVAL", "BLOB")  # types that name nobody
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Likeness:
         """
         people = self.engine.people(register.source, register.person)["person"].combine_chunks()
         for column, kind in lookup.columns.items():
-            if not kind.upper().startswith(_NEVER_PEOPLE) and self._names(lookup.source, column, people):
+            if not kind.upper().startswith(NEVER_PEOPLE) and self._names(lookup.source, column, people):
                 raise InvalidDeclaration(
                     f"Column {column!r} of lookup {name!r} names most people of the register, so it cannot be a "
                     "lookup: everything it says about them could be asked without a charge. Join it before "
@@ -95,9 +95,7 @@ class Likeness:
             return found
         origin = Source.from_json(held.origin)
         part = f"#{origin.table}" if origin.table else ""
-        if origin.kind == "duckdb":  # a view has the marks of all that it reads
-            return found.union(*(self._marks_of(f"{place}{part}") for place in origin.places))
-        return found.union(*({f"{mark}{part.lower()}" for mark in self._marks_of(place)} for place in origin.places))
+        return found.union(*(self._marks_of(f"{place}{part}") for place in origin.places))
 
     def _marks_of(self, place: str) -> frozenset[str]:
         try:

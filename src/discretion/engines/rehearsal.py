@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import count, product
 from math import prod
@@ -10,15 +10,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from discretion.engines import Rows
-from discretion.engines.source import quoted
-from discretion.engines.sql import Statement
-from discretion.query.kind import REACH, digits
+from discretion.engines.rows import Rows
+from discretion.engines.statement import Statement
+from discretion.query.kind import FLOATS, REACH, digits
 from discretion.query.scalar import ROW
 from discretion.statistics import Request
 
+PLACE = "place of the made-up row"  # one more column of every made-up table: the number of the row, from 1
 MOST_ROWS = 1_000  # of all combinations; pairs take about as many rows as the square of the longest list of values
-_FLOATS = ("DOUBLE", "FLOAT", "REAL")
 _DOUBLES = (
     "'nan'",
     "0",
@@ -67,58 +66,54 @@ _TIMES = (
 _DECIMAL = re.compile(r"DECIMAL\(.*\)")
 
 
-def shape(request: Request, register: Mapping[str, str]) -> tuple[Any, ...]:
+@dataclass(frozen=True, kw_only=True)
+class MadeUp:
+    """A made-up table: its columns, the values of those that a statement uses, as SQL, and how they are combined."""
+
+    columns: Mapping[str, str]  # name -> SQL type
+    values: Mapping[str, Sequence[str]]  # every other column is NULL
+    rows: Sequence[Sequence[int]]  # for each row and used column, the number of its value, from 1
+
+
+def shape(request: Request[Rows], register: Mapping[str, str]) -> tuple[Any, ...]:
     """Return what decides about a statement: requests with equal shapes differ in coins, balances and rows alone."""
-    rows: Rows = request.source
+    rows = request.source
     cohorts = rows.cohorts
     measures = tuple((one.aggregate, one.histogram, one.inclusion is None) for one in request.measures)
     asked = tuple(one.text for one in rows.query.asked)
-    declared = replace(rows.query.table, source="").to_json()
     outside = (str([*cohorts.levels]), cohorts.changes is None, str(register))
-    return rows.query.text, declared, asked, measures, outside
+    return rows.query.text, rows.query.table.to_json(), asked, measures, outside
 
 
-def in_file(path: str) -> Iterator[str]:
-    """Return the commands that move the made-up rows to a Parquet file: its plan may differ from that of a table."""
-    yield f"COPY protected TO {quoted(path)} (FORMAT parquet)"
-    yield "DROP TABLE protected"
-    yield f"CREATE TEMP VIEW protected AS SELECT * FROM read_parquet({quoted(path)})"
-
-
-def unguarded(rows: Rows) -> str:
-    """Return the SQL that computes every operation of a question by itself, over all made-up rows.
+def unguarded(rows: Rows) -> Iterator[exp.Expr]:
+    """Return the SELECT that computes every operation of a question by itself, over all made-up rows.
 
     In the statement, a condition can keep every made-up row from an operation, but not the row it was written for.
     """
+    if not rows.query.pieces:
+        return
     counted = [exp.Count(this=piece.copy()) for piece in rows.query.pieces]
     select = exp.select(*counted).from_(exp.alias_(exp.to_table("protected"), ROW, table=True))
+    mine = exp.column(PLACE, table=ROW, quoted=True)
     for joined in rows.query.lookups:
-        select.append("joins", exp.Join(this=exp.to_table(joined.name), method="POSITIONAL"))
-    return select.sql("duckdb") if counted else "SELECT 1"
+        theirs = exp.column(PLACE, table=joined.name, quoted=True)
+        select = select.join(joined.name, on=mine.eq(theirs), join_type="full")
+    yield select
 
 
-def commands(rows: Rows, register: Mapping[str, str], stated: Statement) -> Iterator[str]:
-    """Return the commands that make every source of a statement and fill it with made-up rows."""
+def made_up(rows: Rows, register: Mapping[str, str], stated: Statement) -> dict[str, MadeUp]:
+    """Return a made-up table for every source of a statement, with rows that no data can be worse than."""
     columns = {"protected": rows.query.table.columns, "register": register}
     columns |= {joined.name: joined.lookup.columns for joined in rows.query.lookups}
+    used = {node.name for node in stated.select.find_all(exp.Column)}
+    written = _written(stated.select, rows.cohorts.levels)
+    found = {}
     for name in stated.sources:
-        yield from made_up(name, columns[name], stated.select, rows.cohorts.levels)
-
-
-def made_up(name: str, columns: Mapping[str, str], statement: exp.Expr, levels: Iterable[Any]) -> Iterator[str]:
-    """The commands that make a table of this name and these columns, with rows that no data can be worse than."""
-    used = {node.name for node in statement.find_all(exp.Column)} & {*columns}
-    declared = ", ".join(f"{_named(column)} {kind}" for column, kind in columns.items())
-    yield f"CREATE TEMP TABLE {name} ({declared})"
-    written = _written(statement, levels)
-    choices = [_extremes(columns[column].upper(), written) for column in columns if column in used]
-    if not choices:
-        return
-    names = ", ".join(_named(column) for column in columns if column in used)
-    lists = ", ".join(f"[{', '.join(found)}] AS v{place}" for place, found in enumerate(choices, start=1))
-    values = ", ".join(f"v{place}[n[{place}]]" for place in range(1, len(choices) + 1))
-    rows = f"CAST('{_combined([len(found) for found in choices])}' AS INTEGER[][])"  # one text is quick to parse
-    yield f"INSERT INTO {name} ({names}) SELECT {values} FROM (SELECT {lists}), (SELECT UNNEST({rows}) AS n)"
+        types = columns[name]
+        values = {column: _extremes(types[column].upper(), written) for column in types if column in used}
+        sizes = [len(one) for one in values.values()]
+        found[name] = MadeUp(columns=types, values=values, rows=_combined(sizes) if sizes else [])
+    return found
 
 
 def _combined(sizes: Sequence[int]) -> list[list[int]]:
@@ -143,7 +138,7 @@ def _combined(sizes: Sequence[int]) -> list[list[int]]:
 
 
 def _extremes(sql_type: str, written: Mapping[str, list[str]]) -> list[str]:
-    """Values of a type as SQL: its ends, what is special in between, what the query names, and NULL."""
+    """Return values of a type as SQL: its ends, what is special in between, what the query names, and NULL."""
     if sql_type in REACH:
         low, high = (0, REACH[sql_type] - 1) if sql_type.startswith("U") else (-REACH[sql_type], REACH[sql_type] - 1)
         found = [str(low), str(high), "0", "1", *([] if low == 0 else ["-1"]), *_within(written["number"], low, high)]
@@ -152,7 +147,7 @@ def _extremes(sql_type: str, written: Mapping[str, list[str]]) -> list[str]:
         most = f"{'9' * before or '0'}.{'9' * after or '0'}"
         found = [f"'{most}'", f"'-{most}'", "0", f"'0.{'0' * (after - 1)}1'" if after else "1"]  # as numbers: doubles
         found += _within(written["number"], -(10 ** max(before - 1, 0)), 10 ** max(before - 1, 0))
-    elif sql_type in _FLOATS:
+    elif sql_type in FLOATS:
         found = [*_DOUBLES, *written["number"]]
         found = [value for value in found if sql_type == "DOUBLE" or "308" not in value]
     elif sql_type == "VARCHAR":
@@ -172,13 +167,13 @@ def _extremes(sql_type: str, written: Mapping[str, list[str]]) -> list[str]:
 
 
 def _written(statement: exp.Expr, levels: Iterable[Any]) -> dict[str, list[str]]:
-    """The constants of a statement and their neighbours, a few of each kind, and the preferences on offer."""
+    """Return the constants of a statement and their neighbours, a few of each kind, and the preferences on offer."""
     found: dict[str, dict[str, None]] = {"number": {}, "text": {}, "moment": {}}
     for level in list(levels)[:2]:
         found["text" if isinstance(level, str) else "number"] |= {_literal(level): None} if level is not None else {}
     for node in statement.find_all(exp.Literal):
         if node.is_string:
-            found["text"][node.sql("duckdb")] = None
+            found["text"][_literal(node.this)] = None
             found["moment"] |= dict.fromkeys(_around(node.this))
         else:
             value = float(node.this)
@@ -189,12 +184,12 @@ def _written(statement: exp.Expr, levels: Iterable[Any]) -> dict[str, list[str]]
 
 def _literal(value: Any) -> str:
     if isinstance(value, str):
-        return exp.Literal.string(value).sql("duckdb")
+        return "'" + value.replace("'", "''") + "'"
     return f"{value:.0f}" if value == int(value) else repr(value)
 
 
 def _around(text: str) -> list[str]:
-    """A date in the statement, the day before and the day after."""
+    """Return a date in the statement, the day before and the day after."""
     try:
         moment = datetime.fromisoformat(text)
         days = [moment + timedelta(days=days) for days in (-1, 0, 1)]
@@ -205,7 +200,3 @@ def _around(text: str) -> list[str]:
 
 def _within(numbers: Iterable[str], low: int, high: int) -> list[str]:
     return [number for number in numbers if low <= float(number) <= high]
-
-
-def _named(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

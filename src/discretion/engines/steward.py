@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from discretion.declaration.enrolment import Enrolment
-from discretion.declaration.source import OPTIONS, Source, is_place, source_of
+from discretion.declaration.source import OPTIONS, Source, files_of, is_place, source_of
 from discretion.declaration.table import COPY, Lookup, Table
-from discretion.engines import Admission, Engine
-from discretion.engines.person import INTEGERS
+from discretion.engines import Admission, Engine, is_object
 from discretion.errors import InvalidDeclaration, SourceChanged
+from discretion.query.kind import INTEGERS
 
 RENEWED_TYPE = (
     "The person column {person!r} is {now} now and was {before}: everybody could get a second allowance under another "
@@ -71,7 +71,7 @@ class Steward:
         old = earlier.source if earlier.is_file else None
         if given is None or is_place(given):
             place = given if given is not None else list(old.places) if old else ""
-            source = old.at(_with_table(place, old), **options) if old else source_of(place, **options)
+            source = old.at(place, **options) if old else source_of(place, **options)
             new = self._copied(name, source, earlier.person, {**earlier.columns, **kept})
         else:
             new = self.admit(name, given, person=earlier.person, options=options)
@@ -89,11 +89,9 @@ class Steward:
 
     def _refuse_ledger(self, given: Any) -> None:
         """Refuse the ledger's own file: reading it would also cancel the ledger's locks."""
-        several = [] if not is_place(given) else [given] if isinstance(given, str | Path) else list(given)
-        for place in map(str, several):
-            for file in (place, place.rpartition("#")[0]):
-                if file and _is_same_file(Path(file).expanduser(), Path(self.ledger)):
-                    raise InvalidDeclaration(f"{place!r} is the ledger itself, so it cannot be a source.")
+        for file in files_of(given) if is_place(given) else ():
+            if _is_same_file(file, Path(self.ledger)):
+                raise InvalidDeclaration(f"{str(given)!r} is the ledger itself, so it cannot be a source.")
 
     def _copied(self, name: str, source: Source, person: str, known: Mapping[str, str]) -> Admitted:
         label = f"{self.prefix}.{name}"
@@ -134,7 +132,7 @@ class Earlier:
     @property
     def is_file(self) -> bool:
         """Tell whether the source can be read again; an object in memory must be given again."""
-        return not self.place.startswith("memory:")
+        return not is_object(self.place)
 
     @property
     def source(self) -> Source:
@@ -183,11 +181,3 @@ def _is_same_file(one: Path, other: Path) -> bool:
         return one.samefile(other)
     except (OSError, ValueError):  # one of them does not exist, or is not a path
         return False
-
-
-def _with_table(place: Any, old: Source) -> Any:
-    """Return the place with the table of a database: `refresh` may be given only the file that moved."""
-    if old.kind not in ("sqlite", "duckdb", "postgresql") or "#" in str(place):
-        return place
-    file = place[0] if isinstance(place, list) else place
-    return f"{file}#{old.table}"

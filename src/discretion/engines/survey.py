@@ -1,41 +1,31 @@
-"""Survey: counts about a table that its steward should know, in one pass over people and one over rows."""
+"""Survey: statements that count what a steward should know about a table, and what saves work in answering."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sqlglot import exp
 
 from discretion.declaration.table import Table
+from discretion.engines.column import not_null, number
 from discretion.engines.person import person_text
-from discretion.engines.source import named, quoted
 
+PART = 1 << 20  # rows looked at together: many enough to be quick, few enough to stay small
 Counts = dict[tuple[str, str], int]  # (measure, column or key) -> count
 
 
-def rows_survey(table: Table) -> tuple[list[tuple[str, str]], str]:
-    """Return what is counted about rows, and the SQL that counts it."""
-    counted = dict(_row_measures(table))
-    text = ", ".join(f"COUNT(*) FILTER (WHERE {condition})" for condition in counted.values())
-    return list(counted), f"SELECT {text} FROM protected"
+def surveys(table: Table, register: Mapping[str, str], person: str) -> Iterator[tuple[list[tuple[str, str]], exp.Expr]]:
+    """Return what is counted about rows and about people, and the SELECT that counts it.
 
-
-def people_survey(table: Table, register: Mapping[str, str], person: str) -> tuple[list[tuple[str, str]], str]:
-    """Return what is counted about people, and the SQL that counts it; `register` has the types of people apart."""
-    who = named(table.person)
-    found = [("above_rows_per_person", table.person)]
-    counts = [f"COUNT(*) FILTER (WHERE n > {table.rows_per_person})"]
-    chosen = f", COUNT({named(table.epsilon)}) AS chosen" if table.epsilon else ""
+    `register` has the column types of a separate register.
+    """
+    rows = dict(_row_measures(table))
+    yield [*rows], _counted(rows.values()).from_("protected")
+    people = dict(_people_measures(table, register, person))
+    who = exp.column(table.person, quoted=True)
+    each = exp.select(exp.alias_(who, "who"), "COUNT(*) AS n").from_("protected")
     if table.epsilon:
-        found.append(("no_preference", table.epsilon))
-        counts.append("COUNT(*) FILTER (WHERE chosen = 0)")
-    if register:
-        found.append(("not_in_register", table.person))
-        mine = person_text(exp.column("who"), table.columns[table.person]).sql("duckdb")
-        theirs = person_text(exp.column(person, quoted=True), register[person]).sql("duckdb")
-        known = f"SELECT {theirs} FROM register WHERE {named(person)} IS NOT NULL"
-        counts.append(f"COUNT(*) FILTER (WHERE {mine} NOT IN ({known}))")
-    each = f"SELECT {who} AS who, COUNT(*) AS n{chosen} FROM protected WHERE {who} IS NOT NULL GROUP BY 1"
-    return found, f"SELECT {', '.join(counts)} FROM ({each})"
+        each = each.select(exp.alias_(exp.Count(this=exp.column(table.epsilon, quoted=True)), "chosen"))
+    yield [*people], _counted(people.values()).from_(each.where(not_null(who)).group_by(who.copy()).subquery("people"))
 
 
 def keys_without_rows(table: Table, values: Mapping[str, set[Any]]) -> Counts:
@@ -48,21 +38,71 @@ def keys_without_rows(table: Table, values: Mapping[str, set[Any]]) -> Counts:
     }
 
 
-def distinct_texts(column: str, keys: Sequence[Any]) -> str:
-    """Return the SQL that finds which declared keys there are."""
-    listed = ", ".join(quoted(_as_text(key)) for key in keys)
-    text = f"CAST({named(column)} AS VARCHAR)"
-    return f"SELECT DISTINCT {text} FROM protected WHERE {text} IN ({listed})"
+def distinct_texts(table: Table, column: str) -> exp.Select:
+    """Return the SELECT that finds which declared keys there are."""
+    text = _text(column)
+    found = exp.select(exp.alias_(text, "value")).distinct().from_("protected")
+    return found.where(exp.In(this=text.copy(), expressions=_listed(table, column)))
 
 
-def _row_measures(table: Table) -> Iterator[tuple[tuple[str, str], str]]:
-    yield ("no_person", table.person), f"{named(table.person)} IS NULL"
+def owned_rows(person: exp.Expr) -> exp.Select:
+    """Return the SELECT that counts rows, and those with an owner."""
+    return exp.select("COUNT(*) AS rows", exp.alias_(exp.Count(this=person.copy()), "owned")).from_("protected")
+
+
+def busy_people(person: exp.Expr, most: int, rows: int) -> Iterator[exp.Select]:
+    """Return SELECTs that count who has more than `most` rows, a part of the people each.
+
+    A table of everybody can be many times as large as the source.
+    """
+    parts = 1 + rows // PART
+    digest = exp.Anonymous(this="HASH", expressions=[person.copy()])
+    for part in range(parts):
+        mine = exp.EQ(this=exp.Mod(this=digest.copy(), expression=number(parts)), expression=number(part))
+        many = exp.GT(this=exp.Count(this=exp.Star()), expression=number(most))
+        these = exp.select(person.copy()).from_("protected").where(not_null(person), mine)
+        these = these.group_by(person.copy()).having(many)
+        yield exp.select("COUNT(*) AS busy").from_(these.subquery("people"))
+
+
+def _counted(conditions: Any) -> exp.Select:
+    """Return a SELECT of how many rows meet each condition."""
+    whole = exp.Count(this=exp.Star())
+    filtered = (exp.Filter(this=whole.copy(), expression=exp.Where(this=condition)) for condition in conditions)
+    return exp.select(*(exp.alias_(count, f"c{place}") for place, count in enumerate(filtered)))
+
+
+def _row_measures(table: Table) -> Iterator[tuple[tuple[str, str], exp.Expr]]:
+    yield ("no_person", table.person), exp.column(table.person, quoted=True).is_(exp.null())
     for column, (low, high) in table.bounds.items():
-        value = f"TRY_CAST({named(column)} AS DOUBLE)"  # an infinity is missing, not clamped
-        yield ("outside_bounds", column), f"isfinite({value}) AND ({value} < {low!r} OR {value} > {high!r})"
-    for column, keys in table.keys.items():
-        listed = ", ".join(quoted(_as_text(key)) for key in keys)
-        yield ("rows_without_key", column), f"CAST({named(column)} AS VARCHAR) NOT IN ({listed})"
+        value = exp.TryCast(this=exp.column(column, quoted=True), to=exp.DataType.build("DOUBLE"))
+        finite = exp.Anonymous(this="ISFINITE", expressions=[value])  # an infinity is missing, not clamped
+        outside = exp.or_(value < number(float(low)), value > number(float(high)))
+        yield ("outside_bounds", column), exp.and_(finite, outside)
+    for column in table.keys:
+        known = exp.In(this=_text(column), expressions=_listed(table, column))
+        yield ("rows_without_key", column), exp.Not(this=known)
+
+
+def _people_measures(
+    table: Table, register: Mapping[str, str], person: str
+) -> Iterator[tuple[tuple[str, str], exp.Expr]]:
+    yield ("above_rows_per_person", table.person), exp.column("n") > number(table.rows_per_person)
+    if table.epsilon:
+        yield ("no_preference", table.epsilon), exp.column("chosen").eq(0)
+    if register:
+        theirs = exp.column(person, quoted=True)
+        known = exp.select(person_text(theirs, register[person])).from_("register").where(not_null(theirs))
+        mine = person_text(exp.column("who"), table.columns[table.person])
+        yield ("not_in_register", table.person), exp.Not(this=exp.In(this=mine, query=known.subquery()))
+
+
+def _text(column: str) -> exp.Expr:
+    return exp.cast(exp.column(column, quoted=True), "VARCHAR")
+
+
+def _listed(table: Table, column: str) -> list[exp.Expr]:
+    return [exp.Literal.string(_as_text(key)) for key in table.keys[column]]
 
 
 def _as_text(key: Any) -> str:

@@ -78,7 +78,7 @@ class Plan:
         return reduce(add, (_over(self.specification, choice.mechanism.guarantee) for choice in self.choices))
 
     @property
-    def request(self) -> Request:
+    def request(self) -> Request[Any]:
         """What the engine must compute."""
         return Request(measures=tuple(choice.mechanism.measure for choice in self.choices), source=self.source)
 

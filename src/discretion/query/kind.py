@@ -1,6 +1,7 @@
 """SQL types of row expressions: which there are, where two of them meet, and how a constant is written in each.
 
-The database never has to choose a type: every operation gets operands of types that this file chose, so no cast is
+These are DuckDB's names. Ledgers keep them, so every engine gives the columns of its sources in these names. The
+database never has to choose a type: every operation gets operands of types that this file chose, so no cast is
 added that could fail.
 """
 
@@ -37,6 +38,10 @@ REACH = {  # the largest absolute value of each type of whole numbers
     "UBIGINT": 2**64,
     "UHUGEINT": 2**128,
 }
+INTEGERS = tuple(name for name in REACH if name != "UHUGEINT")  # types of people and preferences that are whole numbers
+FLOATS = ("DOUBLE", "FLOAT", "REAL")
+STORED_TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
+NEVER_PEOPLE = ("BOOLEAN", "DATE", "TIME", "INTERVAL", "BLOB")  # what the types begin with that name nobody
 MOST_DIGITS = 38  # of a DECIMAL
 NARROW_DIGITS = 18  # of a DECIMAL that the database holds in 64 bits
 FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)  # other dates count as missing

@@ -283,11 +283,11 @@ def _type(sql_type: str) -> str:
         return BIGINT if types.REACH[sql_type] <= types.REACH[BIGINT] else HUGEINT
     if sql_type.startswith("DECIMAL"):
         return sql_type
-    if sql_type in ("DOUBLE", "FLOAT", "REAL"):
+    if sql_type in types.FLOATS:
         return DOUBLE
     if sql_type in ("VARCHAR", "UUID") or sql_type.startswith("ENUM"):
         return "VARCHAR"
-    if sql_type in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"):
+    if sql_type in types.STORED_TIMES:
         return "TIMESTAMP"
     return sql_type if sql_type in ("BOOLEAN", "DATE") else "other"
 

@@ -16,9 +16,10 @@ import duckdb
 import pyarrow as pa
 
 from discretion.declaration.source import Source
-from discretion.engines.safe import without_blanks
-from discretion.engines.source import named, quoted
+from discretion.engines.duckdb.place import named, quoted
+from discretion.engines.duckdb.safe import without_blanks
 from discretion.errors import InvalidDeclaration
+from discretion.query.kind import INTEGERS
 
 STAGED = "staged"
 _SIGNS = (",", ";", "\t", "|")
@@ -32,7 +33,6 @@ _JSON_TYPES = ("BOOLEAN", "BIGINT", "UBIGINT", "HUGEINT", "DOUBLE")
 _JSON = "sample_size = -1, union_by_name = true, map_inference_threshold = -1"  # many fields are columns, not a map
 _JSON_MIXED = "JSON"  # a column of texts and numbers, or of lists
 _COUNTS = ("n", "b", "i", "f", "d", "t", "z", "c")  # what _measures counts
-_INTEGER = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,7 +280,7 @@ def cast(name: str, guessed: Guess, source: Source, *, is_person: bool) -> str:
         return present(name, source, trimmed=is_person)
     if guessed.zoned:
         return f"make_timestamp(epoch_us(TRY_CAST({value} AS TIMESTAMP WITH TIME ZONE)))"
-    if sql_type in _INTEGER:
+    if sql_type in INTEGERS:
         return f"CASE WHEN regexp_full_match({value}, '[+-]?[0-9]+') THEN TRY_CAST({value} AS {sql_type}) END"
     number = decimal_text(value, source) if sql_type.startswith(("DOUBLE", "FLOAT", "DECIMAL")) else value
     return f"TRY_CAST({number} AS {sql_type})"

@@ -23,11 +23,31 @@ from sqlglot import exp
 
 from discretion.declaration.source import EVERY_KIND, Source, public_url
 from discretion.declaration.table import COPY
-from discretion.engines import Admission
-from discretion.engines.database import postgres_rows, sqlite_rows
-from discretion.engines.safe import offends, safe, select, select_all
-from discretion.engines.source import ZONED, is_table, matching, named, quoted, stamps, table_in
-from discretion.engines.text import STAGED, Guess, cast, guess, in_utf8, not_utf8, stage_csv, stage_excel, stage_json
+from discretion.engines.backend import Admission
+from discretion.engines.duckdb.connections import described
+from discretion.engines.duckdb.database import postgres_rows, sqlite_rows
+from discretion.engines.duckdb.place import (
+    ZONED,
+    is_table,
+    matching,
+    named,
+    quoted,
+    refuse_other_than_parquet,
+    stamps,
+    table_in,
+)
+from discretion.engines.duckdb.safe import offends, safe, select, select_all
+from discretion.engines.duckdb.text import (
+    STAGED,
+    Guess,
+    cast,
+    guess,
+    in_utf8,
+    not_utf8,
+    stage_csv,
+    stage_excel,
+    stage_json,
+)
 from discretion.errors import EngineFailed, InvalidDeclaration, SourceChanged
 
 logger = logging.getLogger(__name__)
@@ -69,7 +89,7 @@ def sound_table(table: pa.Table, person: str = "") -> pa.Table:
         table = _in_utc(table)
         connection.register(STAGED, table)
         rows = f"SELECT * FROM {STAGED}"
-        types = _described(connection, rows)
+        types = described(connection, rows)
         checks = [offends(name, kind, person) for name, kind in types.items()]
         if not types or not (ZONED in types.values() or any(*connection.sql(select_all(checks, STAGED)).fetchall())):
             return table
@@ -135,10 +155,8 @@ def _refuse_different_types(connection: duckdb.DuckDBPyConnection, place: str) -
     """Refuse Parquet files of one source whose columns differ: a row's file would decide whether a question fails."""
     first: dict[str, str] = {}
     for path, *_ in stamps(place):
-        with Path(path).open("rb") as file:
-            if file.read(4) != b"PAR1":
-                raise EngineFailed(f"{path!r} is no Parquet file. Write it anew, or give it its usual ending.")
-        types = _described(connection, f"SELECT * FROM read_parquet({quoted(path)}, hive_partitioning = false)")
+        refuse_other_than_parquet(path)
+        types = described(connection, f"SELECT * FROM read_parquet({quoted(path)}, hive_partitioning = false)")
         first = first or types
         if differing := sorted(set(types.items()) ^ set(first.items())):
             raise InvalidDeclaration(
@@ -150,7 +168,7 @@ def _refuse_different_types(connection: duckdb.DuckDBPyConnection, place: str) -
 def _is_sound(connection: duckdb.DuckDBPyConnection, place: str, person: str) -> bool:
     """Tell whether every value can be read and none of them must be changed; it reads all of them."""
     rows = _rows(place)
-    types = _described(connection, rows)
+    types = described(connection, rows)
     checks = [offends(name, kind, person) for name, kind in types.items()]
     try:
         (found,) = connection.sql(select_all(checks, f"({rows})")).fetchall()
@@ -193,7 +211,7 @@ def _staged(
     else:  # Arrow reads times that DuckDB cannot, and keeps their unit
         files = [path for path, *_ in stamps(place or source.places[0])]
         connection.register(STAGED, _in_utc(pyarrow.dataset.dataset(files, format="parquet")))
-    found = _described(connection, f"SELECT * FROM {STAGED}")
+    found = described(connection, f"SELECT * FROM {STAGED}")
     if unknown := sorted(set(types) - set(found)):
         raise InvalidDeclaration(f"`types` names {unknown[0]!r}, but {str(source)!r} has no such column.")
     return {name: f"TRY_CAST({named(name)} AS {types[name]})" if name in types else named(name) for name in found}, ()
@@ -226,12 +244,8 @@ def _texts(
 
 def _sound_rows(connection: duckdb.DuckDBPyConnection, rows: str, person: str) -> str:
     """Return the SQL that gives these rows with NULL for every value that could make a question fail."""
-    types = _described(connection, rows)
+    types = described(connection, rows)
     return select({name: safe(name, kind, person) for name, kind in types.items()}, f"({rows})") if types else rows
-
-
-def _described(connection: duckdb.DuckDBPyConnection, rows: str) -> dict[str, str]:
-    return {row[0]: row[1] for row in connection.sql(f"DESCRIBE {rows}").fetchall()}
 
 
 def _files(source: Source) -> list[str]:

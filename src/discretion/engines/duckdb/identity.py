@@ -6,7 +6,7 @@ from os import stat
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from discretion.engines.source import stamps
+from discretion.engines.duckdb.place import stamps
 
 Tables = Mapping[tuple[str, str], str]  # (schema, name) of a view, in lower case -> its SQL
 

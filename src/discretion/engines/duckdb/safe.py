@@ -6,19 +6,15 @@ Dates and times outside the years 1 to 9999 are NULL. Times with a zone become t
 
 from collections.abc import Iterable, Mapping
 
-from discretion.engines.source import ZONED, named
+from discretion.engines.duckdb.place import ZONED, named
+from discretion.query.kind import FLOATS, STORED_TIMES
 
-FLOATS = ("DOUBLE", "FLOAT", "REAL")
 _WIDE = ("HUGEINT", "UHUGEINT")  # Parquet has no such type
 
 
 def without_blanks(text: str) -> str:
     """Return a text as SQL without the blanks around it."""
     return f"trim({text}, ' ' || chr(9) || chr(10) || chr(13) || chr(160))"
-
-
-def _is_time(kind: str) -> bool:
-    return kind in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 
 
 def safe(name: str, kind: str, person: str = "") -> str:
@@ -35,7 +31,7 @@ def safe(name: str, kind: str, person: str = "") -> str:
         return f"CASE WHEN {_in_range(column, 'DATE')} THEN {column} END"
     if kind == ZONED:
         return f"CASE WHEN {_in_range(column, ZONED)} THEN make_timestamp(epoch_us({column})) END"
-    if _is_time(kind):
+    if kind in STORED_TIMES:
         moment = f"TRY_CAST({column} AS TIMESTAMP)"
         return f"CASE WHEN {_in_range(moment, 'TIMESTAMP')} THEN {moment} END"
     if kind == "VARCHAR":
@@ -54,7 +50,7 @@ def offends(name: str, kind: str, person: str = "") -> str:
         return f"bool_or(isnan({column}))"
     if kind in ("DATE", ZONED):
         return f"bool_or(NOT {_in_range(column, kind)})"
-    if _is_time(kind):
+    if kind in STORED_TIMES:
         return f"bool_or({column} IS NOT NULL AND NOT coalesce({_in_range(f'TRY_CAST({column} AS TIMESTAMP)')}, false))"
     return f"bit_xor(hash({column})) IS NULL AND COUNT({column}) > 0"  # never so, but only the values can tell
 

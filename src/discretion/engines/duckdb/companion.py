@@ -1,9 +1,9 @@
 """A companion: everybody's preference in the order of a table's rows, found out once.
 
 Joining ten million rows to a register, or to those who changed their mind, takes ten times as long as counting them.
-A table whose rows are numbered needs that join once only: its outcome, one small number a row, is then read beside the
-table. Every row of a companion says which row it is about, and counts beside no other: were the two ever read out of
-step, rows would be missing, but nobody would be taken for somebody else.
+A table whose rows are numbered needs that join only once. Its outcome, one small number a row, is then read next to
+the table. Every row of a companion says which row it is about, and counts for no other. If the two were ever read out
+of step, rows would be missing, but nobody would be taken for somebody else.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,16 +18,17 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from discretion.engines.column import number
-from discretion.engines.person import INTEGERS, preference, same_person
+from discretion.engines.person import preference, same_person
+from discretion.engines.statement import Beside
+from discretion.query.kind import INTEGERS
 
 NUMBERED = "numbered"  # a view of the table with the two columns below
 FILE, ROW_NUMBER, FOUND = "file of the row", "row in the file", "preference found"
-PART = 1 << 20  # rows looked at together: many enough to be quick, few enough to stay small
 
 
 @dataclass(frozen=True, kw_only=True)
 class Companion:
-    """A number beside every row: the place of its owner's preference in `found`, or what they changed it to since.
+    """A number for every row: the place of its owner's preference in `found`, or what they changed it to since.
 
     The numbers after the last place: who is left out, then the cohorts of those who changed their mind.
     """
@@ -38,14 +39,14 @@ class Companion:
     pieces: int  # read one by a thread
 
     @classmethod
-    def beside(cls, files: Iterable[int], found: Iterable[Any], pieces: int) -> "Companion":
-        """One that leaves everybody out."""
+    def empty(cls, files: Iterable[int], found: Iterable[Any], pieces: int) -> "Companion":
+        """Return a companion that leaves everybody out."""
         found, files = tuple(found), tuple(files)
         numbers = np.full(sum(files), len(found), dtype=np.min_scalar_type(len(found)))
         return cls(found=found, files=files, numbers=numbers, pieces=pieces)
 
     def with_places(self, rows: Iterable[pa.RecordBatch]) -> "Companion | None":
-        """With what `Owners.places` found, unless somebody's rows were found twice."""
+        """Add what `Owners.places` found; return None if somebody's rows were found twice."""
         numbers, known = self.numbers.copy(), 0
         for batch in rows:
             numbers[self._where(batch)] = batch["place"].to_numpy()
@@ -53,20 +54,21 @@ class Companion:
         return replace(self, numbers=numbers) if known == np.count_nonzero(numbers < len(self.found)) else None
 
     def with_changes(self, rows: Iterable[pa.RecordBatch], cohorts: int) -> "Companion":
-        """With what `Owners.changes` found: cohorts, or −1 for who is left out."""
+        """Add what `Owners.changes` found: cohorts, or −1 for who is left out."""
         numbers = self.numbers.astype(np.min_scalar_type(len(self.found) + cohorts))
         for batch in rows:
             numbers[self._where(batch)] = len(self.found) + 1 + batch["cohort"].to_numpy()
         return replace(self, numbers=numbers)
 
-    def cohorts(self, levels: Mapping[Any, int], count: int) -> dict[int, int]:
-        """The cohort of each number, for those that have one."""
+    def beside(self, levels: Mapping[Any, int], count: int) -> Beside:
+        """Return the table's rows with their numbers, and the cohort of each number that has one."""
         places = {place: levels[preference] for place, preference in enumerate(self.found) if preference in levels}
-        return places | {len(self.found) + 1 + cohort: cohort for cohort in range(count)}
+        cohorts = places | {len(self.found) + 1 + cohort: cohort for cohort in range(count)}
+        return Beside(rows=self.rows[0], number=FOUND, cohorts=cohorts, tables=self.rows[1])
 
     @cached_property
     def rows(self) -> tuple[exp.Subquery, dict[str, pa.Table]]:
-        """The table's rows with their numbers, in pieces, and what is read beside them."""
+        """Return the table's rows with their numbers, in pieces, and the small tables that are read next to them."""
         rows, tables = [], dict[str, pa.Table]()
         size, order = 1 + self.numbers.size // self.pieces, np.arange(max(self.files), dtype=np.uint32)
         starts = np.cumsum([0, *self.files])
@@ -84,7 +86,7 @@ class Companion:
 
 
 def _piece(name: str, file: int, low: int, high: int) -> exp.Select:
-    """Consecutive rows of one file, each beside its own row of `name`."""
+    """Return consecutive rows of one file, each next to its own row of `name`."""
     in_file, in_row = exp.column(FILE, quoted=True), exp.column(ROW_NUMBER, quoted=True)
     own = exp.and_(in_file.eq(number(file)), exp.Between(this=in_row, low=number(low), high=number(high - 1)))
     rows = exp.select("own.*", exp.column("found", table=name).as_(FOUND, quoted=True))
@@ -95,7 +97,7 @@ def _piece(name: str, file: int, low: int, high: int) -> exp.Select:
 
 @dataclass(frozen=True, kw_only=True)
 class Owners:
-    """How rows find their owner's preference: in a column of their own, or in a register. Columns and SQL types."""
+    """Say how rows find their owner's preference: in a column of their own, or in a register. Columns and types."""
 
     person: str
     person_type: str
@@ -106,11 +108,11 @@ class Owners:
 
     @property
     def preferences(self) -> exp.Select:
-        """The different preferences there are."""
+        """Return the SELECT of the different preferences there are."""
         return exp.select(self._preference.as_("preference")).distinct().from_(self._stated_in)
 
     def places(self, part: int = 0, parts: int = 1) -> exp.Select:
-        """File, row and the place in table `found` of the preference; of a register, a part of the people at a time."""
+        """Select file, row and the place of the preference in table `found`; of a register, a part of the people."""
         known = exp.NullSafeEQ(this=self._preference, expression=exp.column("preference", table="found"))
         rows = _numbered(exp.column("place", table="found"))
         if not self.register_person:
@@ -121,14 +123,14 @@ class Owners:
         return rows if parts == 1 else rows.where(*((self._hash(side) % parts).eq(part) for side in sides))
 
     def changes(self, who: exp.Expr) -> exp.Select:
-        """File, row and cohort of those in table `changes`; `who` is the person as they are written there."""
+        """Select file, row and cohort of those in table `changes`; `who` is the person as written there."""
         return _numbered(exp.column("cohort", table="changes")).join(
             "changes", on=who.eq(exp.column("person", table="changes"))
         )
 
     @property
     def person_column(self) -> exp.Expr:
-        """Whose a row is."""
+        """Return the owner of a row."""
         return exp.column(self.person, table=NUMBERED, quoted=True)
 
     @property
@@ -140,7 +142,7 @@ class Owners:
         return preference(exp.column(self.epsilon, table=self._stated_in, quoted=True), self.epsilon_type)
 
     def _hash(self, person: exp.Expr) -> exp.Expr:
-        """A hash is of a type's bytes: whole numbers of two types are hashed as one, as they are compared."""
+        """Return a hash of a person. It is of a type's bytes, so whole numbers of two types are hashed as one type."""
         types = {self.person_type, self.register_type}
         mixed = len(types) > 1 and types <= {*INTEGERS}
         return exp.Anonymous(this="HASH", expressions=[exp.cast(person, "HUGEINT") if mixed else person.copy()])

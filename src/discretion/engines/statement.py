@@ -13,10 +13,9 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from discretion.engines import Rows
 from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, stepped
-from discretion.engines.companion import FOUND, Companion
 from discretion.engines.person import among_texts, is_number, person_text, preference, same_person
+from discretion.engines.rows import Rows
 from discretion.query import Joined, Key
 from discretion.query.scalar import ROW
 from discretion.query.scalar import column as scalar_column
@@ -33,9 +32,19 @@ _ARROW = {
 _ONE = exp.Literal.number(1)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Beside:
+    """The protected rows with a number next to each that says its owner's cohort; no register needs to be joined."""
+
+    rows: exp.Expr  # what to read instead of the table alone
+    number: str  # the column of numbers
+    cohorts: Mapping[int, int]  # number -> cohort; rows with other numbers are left out
+    tables: Mapping[str, pa.Table]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What was found out about the sources while their fingerprints stand. Saves work; never changes an answer."""
+    """What was found out about the sources in their present state. It saves work and never changes an answer."""
 
     person: str  # SQL types
     epsilon: str
@@ -43,7 +52,17 @@ class Facts:
     owned: bool = False  # every row has an owner
     bounded: bool = False  # nobody has more than rows_per_person rows
     unique: bool = False  # nobody is twice in the register
-    companion: Companion | None = None  # preferences beside the rows, whoever changed theirs
+    beside: Beside | None = None  # cohorts next to the rows
+
+
+def declared_facts(rows: Rows, register: Mapping[str, str]) -> Facts:
+    """Return what the declaration says, before anything was found out; `register` has a separate register's types."""
+    types, cohorts = rows.query.table.columns, rows.cohorts
+    return Facts(
+        person=types[rows.query.table.person],
+        epsilon=register[cohorts.epsilon] if register else types.get(rows.query.table.epsilon, ""),
+        register_person=register[cohorts.person] if register else "",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +114,7 @@ class _Build:
     def apart(self) -> bool:
         """Whether preferences are not beside the rows: a register or changes are to be joined in."""
         cohorts = self.rows.cohorts
-        return self.facts.companion is None and bool(cohorts.register or cohorts.changes is not None)
+        return self.facts.beside is None and bool(cohorts.register or cohorts.changes is not None)
 
     @property
     def late(self) -> bool:
@@ -107,8 +126,9 @@ class _Build:
         query, table = self.rows.query, self.rows.query.table
         self.sources["protected"] = table.source
         person = exp.column(table.person, table=ROW, quoted=True)
-        rows, beside = self.facts.companion.rows if self.facts.companion else (exp.to_table("protected"), {})
-        self.tables |= beside
+        beside = self.facts.beside
+        rows = exp.to_table("protected") if beside is None else beside.rows
+        self.tables |= {} if beside is None else beside.tables
         source = exp.select(exp.alias_(person, "p")).from_(exp.alias_(rows, ROW, table=True), copy=False)
         if not self.facts.owned:
             source = source.where(not_null(person.copy()), copy=False)
@@ -131,8 +151,10 @@ class _Build:
         names = [*(key.name for key in self.rows.query.keys), *(c.name for c in self.columns if not c.bare), "c"]
         kept = self._placed_keys(kept)
         everyone = exp.Count(this=exp.Star())
-        exceeding = exp.select("p", exp.alias_(everyone, "n"), exp.alias_(self._start(), "start")).from_("kept")
-        exceeding = exceeding.group_by("p").having(exp.GT(this=everyone.copy(), expression=most))
+        start = exp.alias_(self._start(), "start", copy=False)
+        exceeding = exp.select(exp.column("p"), exp.alias_(everyone, "n"), start, copy=False).from_("kept", copy=False)
+        exceeding = exceeding.group_by(exp.column("p"), copy=False)
+        exceeding = exceeding.having(exp.GT(this=everyone.copy(), expression=most), copy=False)
         ranked = exp.Window(
             this=exp.RowNumber(),
             partition_by=[exp.column("p", table="kept")],
@@ -140,11 +162,13 @@ class _Build:
         )
         own = [exp.column(name, table="kept") for name in ["p", *names]]
         ordered = exp.select(*own, exp.alias_(ranked, "place"), "n", "start")
-        ordered = ordered.from_("kept").join("exceeding", on="kept.p = exceeding.p")
+        ordered = ordered.from_("kept", copy=False).join("exceeding", on="kept.p = exceeding.p", copy=False)
         taken = exp.condition(f"((place - 1) * {most} + start) % n < {most}")
-        chosen = exp.select("p", *names).from_(ordered.subquery("ordered")).where(taken)
-        others = exp.select(*own).from_("kept").join("exceeding", on="kept.p = exceeding.p", join_type="anti")
-        bounded = exp.select("*").from_(exp.union(others, chosen, distinct=False).subquery("both"))
+        chosen = exp.select(*map(exp.column, ["p", *names])).from_(ordered.subquery("ordered", copy=False), copy=False)
+        others = exp.select(*own).from_("kept", copy=False)
+        others = others.join("exceeding", on="kept.p = exceeding.p", join_type="anti", copy=False)
+        both = exp.union(others, chosen.where(taken, copy=False), distinct=False, copy=False)
+        bounded = exp.select("*").from_(both.subquery("both", copy=False), copy=False)
         bounded = bounded.with_("kept", as_=kept, materialized=False, copy=False)
         return bounded.with_("exceeding", as_=exceeding, materialized=True, copy=False)
 
@@ -185,11 +209,11 @@ class _Build:
     def _counted(self, keys: Sequence[str]) -> exp.Select:
         sets = self._sets(keys)
         histograms = [column.name for column in self.columns if column.histogram]
-        counted = exp.select(*keys, "c", *histograms)
+        counted = exp.select(*map(exp.column, [*keys, "c", *histograms]))
         if histograms:
-            counted = counted.select(exp.alias_(exp.Count(this=exp.Star()), "n"))
+            counted = counted.select(exp.alias_(exp.Count(this=exp.Star()), "n"), copy=False)
         if len(sets) == 1:
-            counted = counted.group_by(*sets[0])
+            counted = counted.group_by(*map(exp.column, sets[0]), copy=False)
         else:
             tuples = [exp.Tuple(expressions=[exp.column(name) for name in one]) for one in sets]
             counted.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=tuples)]))
@@ -199,7 +223,7 @@ class _Build:
             )
         single = self.rows.query.table.rows_per_person == 1 and (self.can_exceed or self.facts.bounded)
         for column in self.columns:
-            counted = counted.select(*aggregates(column, single))
+            counted = counted.select(*aggregates(column, single), copy=False)
         return counted
 
     def _membership(self, source: exp.Select, person: exp.Expr) -> exp.Select:
@@ -213,15 +237,16 @@ class _Build:
             side = "left" if cohorts.changes is not None else ""
             types = self.facts.person, self.facts.register_person
             mine, theirs = same_person(person, exp.column("person", table="m"), *types)
-            source = source.join(self._members(), on=mine.eq(theirs), join_type=side, join_alias="m")
+            source = source.join(self._members(), on=mine.eq(theirs), join_type=side, join_alias="m", copy=False)
             cohort: exp.Expr = exp.column("cohort", table="m")
         else:
             match = exp.NullSafeEQ(this=self._own(), expression=exp.column("preference", table="levels"))
-            source, cohort = source.join("levels", on=match, join_type="left"), exp.column("cohort", table="levels")
+            source = source.join("levels", on=match, join_type="left", copy=False)
+            cohort = exp.column("cohort", table="levels")
         if self.apart and cohorts.changes is not None:
             mine, self.tables["changes"] = among_texts(person, self.facts.person, cohorts.changes)
             changed = mine.eq(exp.column("person", table="changes"))
-            source = source.join("changes", on=changed, join_type="left")
+            source = source.join("changes", on=changed, join_type="left", copy=False)
             cohort = exp.Coalesce(this=exp.column("cohort", table="changes"), expressions=[cohort])
         if self.sampled:
             source = self._coins(source, person, cohort)
@@ -229,9 +254,9 @@ class _Build:
         return source.where(exp.GTE(this=cohort.copy(), expression=number(0)), copy=False)
 
     def _own(self) -> exp.Expr:
-        """The preference beside a row, as it is found."""
-        if self.facts.companion is not None:
-            return exp.column(FOUND, table=ROW, quoted=True)
+        """Return the preference next to a row, raw."""
+        if self.facts.beside is not None:
+            return exp.column(self.facts.beside.number, table=ROW, quoted=True)
         return preference(exp.column(self.rows.query.table.epsilon, table=ROW, quoted=True), self.facts.epsilon)
 
     def _members(self) -> exp.Select:
@@ -240,12 +265,12 @@ class _Build:
         person = exp.column(cohorts.person, table="register", quoted=True)
         own = preference(exp.column(cohorts.epsilon, table="register", quoted=True), self.facts.epsilon)
         match = exp.NullSafeEQ(this=own, expression=exp.column("preference", table="levels"))
-        members = exp.select(exp.alias_(person, "person")).from_("register").join("levels", on=match)
-        members = members.where(not_null(person))
+        members = exp.select(exp.alias_(person, "person")).from_("register", copy=False)
+        members = members.join("levels", on=match, copy=False).where(not_null(person), copy=False)
         if self.facts.unique:
-            return members.select(exp.column("cohort", table="levels"))
+            return members.select(exp.column("cohort", table="levels"), copy=False)
         lowest = exp.Min(this=exp.column("cohort", table="levels"))  # the strictest, should there ever be two
-        return members.select(exp.alias_(lowest, "cohort")).group_by(person.copy())
+        return members.select(exp.alias_(lowest, "cohort"), copy=False).group_by(person, copy=False)
 
     def _coins(self, source: exp.Select, person: exp.Expr, cohort: exp.Expr) -> exp.Select:
         """Add one coin a person and column: 16 hexadecimal digits, which compare as texts like the numbers they are."""
@@ -260,12 +285,13 @@ class _Build:
         limits = [exp.alias_(exp.column(c.name, table="thresholds"), f"{c.name}_last") for c in sampled]
         who = person_text(person, self.facts.person)
         coins = [exp.alias_(_digest(self.key, who.copy(), 16, c.name), f"{c.name}_coin") for c in sampled]
-        return source.join("thresholds", on=match, join_type="left").select(*limits, *coins)
+        source = source.join("thresholds", on=match, join_type="left", copy=False)
+        return source.select(*limits, *coins, copy=False)
 
     def _on_grid(self, source: exp.Select) -> exp.Select:
-        names = ["p", "c", *(key.name for key in self.rows.query.keys)]
-        values = [exp.alias_(stepped(column), column.name) for column in self.columns if not column.bare]
-        return exp.select(*names, *values).from_(source.subquery("source", copy=False), copy=False)
+        names = map(exp.column, ["p", "c", *(key.name for key in self.rows.query.keys)])
+        values = [exp.alias_(stepped(column), column.name, copy=False) for column in self.columns if not column.bare]
+        return exp.select(*names, *values, copy=False).from_(source.subquery("source", copy=False), copy=False)
 
     def _look_up(self, source: exp.Select, joined: Joined) -> exp.Select:
         """Join a lookup of which every key is there once at most, whatever its file says."""
@@ -279,7 +305,8 @@ class _Build:
         some = [exp.alias_(exp.Min(this=exp.column(other, quoted=True)), other, quoted=True) for other in types]
         once = exp.select(exp.alias_(sides[1], name, quoted=True), *some).from_(joined.name).group_by(sides[1].copy())
         match = exp.EQ(this=sides[0], expression=exp.column(name, table=joined.name, quoted=True))
-        return source.join(once, on=match, join_type="left" if joined.outer else "", join_alias=joined.name)
+        side = "left" if joined.outer else ""
+        return source.join(once, on=match, join_type=side, join_alias=joined.name, copy=False)
 
     def _placed_keys(self, kept: exp.Select) -> exp.Select:
         """Keys by their number among the values shown; rows with other values take nobody's place."""
@@ -306,8 +333,8 @@ class _Build:
     def _levels(self) -> None:
         levels: Mapping[Any, int] = self.rows.cohorts.levels
         found = pa.array(list(levels), pa.float64() if is_number(self.facts.epsilon) else pa.string())
-        if self.facts.companion is not None:
-            levels = self.facts.companion.cohorts(levels, self.rows.cohorts.count)
+        if self.facts.beside is not None:
+            levels = self.facts.beside.cohorts
             found = pa.array(list(levels), pa.int64())
         self.tables["levels"] = pa.table({"preference": found, "cohort": pa.array(list(levels.values()), pa.int64())})
 
@@ -318,9 +345,9 @@ class _Build:
         for place in range(6):
             digit = exp.Substring(this=digest.copy(), start=number(place + 1), length=_ONE.copy())
             found = exp.StrPosition(this=exp.Literal.string("0123456789abcdef"), substr=digit)
-            shifted = exp.Mul(this=exp.paren(start), expression=number(16))
+            shifted = exp.Mul(this=exp.paren(start, copy=False), expression=number(16))
             start = exp.Sub(this=exp.Add(this=shifted, expression=found), expression=_ONE.copy())
-        return exp.Mod(this=exp.paren(start), expression=exp.Count(this=exp.Star()))
+        return exp.Mod(this=exp.paren(start, copy=False), expression=exp.Count(this=exp.Star()))
 
 
 def _place(key: Key, placed: bool) -> exp.Expr:

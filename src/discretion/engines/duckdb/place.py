@@ -1,7 +1,7 @@
-"""Sources that questions read, in DuckDB's words: Parquet files, `file.duckdb#table`, attached objects.
+"""Places that questions read, in DuckDB's words: Parquet files and `file.duckdb#table`.
 
 A place is the path of a file, a pattern, several paths on lines of their own, a folder (it ends in "/", and its folders
-named key=value are columns), `file.duckdb#table`, or `memory:name`. Everything else is copied at admission.
+named key=value are columns), or `file.duckdb#table`. Everything else is copied at admission.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,32 +12,23 @@ from pathlib import Path
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
-from discretion.engines.companion import FILE, FOUND, ROW_NUMBER
+from discretion.engines.duckdb.companion import FILE, FOUND, ROW_NUMBER
 from discretion.errors import EngineFailed, InvalidDeclaration
 
-MEMORY = "memory:"
-TEXT = ".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"
 ZONED = "TIMESTAMP WITH TIME ZONE"
-
-
-def is_object(place: str) -> bool:
-    """Tell whether this is an Arrow table of the engine's own."""
-    return place.startswith(MEMORY)
 
 
 def is_table(place: str) -> bool:
     """Tell whether this is a table of a DuckDB file; a file's own name may contain the sign, too."""
-    return "#" in place and not is_object(place) and not place.endswith("/") and not Path(place).exists()
+    return "#" in place and not place.endswith("/") and not Path(place).exists()
 
 
-def is_parquet(place: str) -> bool:
-    """Tell whether these are Parquet files."""
-    return not is_object(place) and not is_table(place)
-
-
-def is_text(place: str) -> bool:
-    """Tell whether this is a text that version 0.1.0 read in place; it is copied when it is admitted."""
-    return not is_object(place) and not is_table(place) and place.lower().endswith(TEXT)
+def is_database(file: str) -> bool:
+    """Tell whether a file is a DuckDB file, or is gone."""
+    if not Path(file).is_file():
+        return True
+    with Path(file).open("rb") as opened:
+        return opened.read(12)[8:] == b"DUCK"
 
 
 def in_database(place: str, catalog: str, types: Mapping[str, str]) -> str:
@@ -64,7 +55,7 @@ def table_in(place: str, catalog: str) -> str:
 def in_parquet(place: str, types: Mapping[str, str], more: str = "") -> str:
     """Return the SQL for the rows of Parquet files, and what else of them is named; times with a zone are in UTC."""
     for path, *_ in stamps(place):
-        _refuse_other_than_parquet(path)
+        refuse_other_than_parquet(path)
     hive = str(is_hive(place)).lower()  # in a pattern, no fingerprint would show the new name of a folder
     return (
         f"SELECT * {_replaced([*_in_utc(types)])}{more} FROM read_parquet([{paths(place)}], hive_partitioning = {hive})"
@@ -87,7 +78,7 @@ def _replaced(columns: list[str]) -> str:
     return f"REPLACE ({', '.join(columns)})" if columns else ""
 
 
-def _refuse_other_than_parquet(path: str) -> None:
+def refuse_other_than_parquet(path: str) -> None:
     """Refuse by what a file begins with: the database's own words about it would have to be kept from people."""
     with Path(path).open("rb") as file:
         head = file.read(4)
@@ -149,7 +140,7 @@ def content_names(place: str) -> list[str]:
 def is_numbered(place: str, types: Mapping[str, str]) -> bool:
     """Tell whether every row has a number: in Parquet files it has, unless they use those names for something else."""
     taken = {"file_index", "file_row_number", FILE, ROW_NUMBER, FOUND} & {name.lower() for name in types}
-    return is_parquet(place) and not taken
+    return not is_table(place) and not taken
 
 
 def paths(place: str) -> str:

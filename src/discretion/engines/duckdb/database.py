@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from discretion.declaration.source import Source
-from discretion.engines.source import named
+from discretion.engines.duckdb.place import named
 from discretion.errors import EngineFailed, InvalidDeclaration
 
 BATCH = 65_536

@@ -1,0 +1,95 @@
+"""Companions of tables in Parquet files: found once per state of the table, the register and its changes."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from discretion.engines import survey
+from discretion.engines.backend import Held
+from discretion.engines.dialect import Dialect
+from discretion.engines.duckdb.companion import Companion, Owners
+from discretion.engines.duckdb.connections import Connections
+from discretion.engines.duckdb.place import is_numbered, paths, stamps
+from discretion.engines.memory import packed
+from discretion.engines.person import among_texts
+from discretion.engines.rows import Rows
+from discretion.engines.statement import Beside
+
+MOST_KEPT = 4
+Connected = AbstractContextManager[duckdb.DuckDBPyConnection]
+
+
+class Companions:
+    """The last few companions, by the state of all that they were found from."""
+
+    def __init__(self, connections: Connections, dialect: Dialect) -> None:
+        self._connections, self._dialect = connections, dialect
+        self.kept: dict[tuple[Any, ...], Companion | None] = {}
+
+    def beside(self, rows: Rows, register: Mapping[str, str], held: Held) -> Beside | None:
+        """Return the cohorts next to the rows; None if the table has its own column, or its rows have no numbers."""
+        table, cohorts, place = rows.query.table, rows.cohorts, held.places.get("protected", "")
+        apart = bool(register or cohorts.changes is not None)
+        if not (place and apart and is_numbered(place, table.columns)):
+            return None
+        owners = Owners(
+            person=table.person,
+            person_type=table.columns[table.person],
+            epsilon=cohorts.epsilon or table.epsilon,
+            epsilon_type=register[cohorts.epsilon] if register else table.columns[table.epsilon],
+            register_person=cohorts.person,
+            register_type=register.get(cohorts.person, ""),
+        )
+        names = ("protected", "register") if register else ("protected",)
+        sources = {name: held.places[name] for name in names if name in held.places}
+        tables = {name: held.tables[name] for name in names if name in held.tables}
+        files = tuple(stamp for one in sources.values() for stamp in stamps(one))
+        mark: tuple[Any, ...] = (str(owners), *(held.states[name] for name in names), files)
+        found = self._once(mark, lambda: self._enrolled(owners, sources, tables))
+        if found is not None and cohorts.changes is not None:
+            enrolled, (who, few) = found, among_texts(owners.person_column, owners.person_type, cohorts.changes)
+            mark = (*mark, hashlib.sha256(packed(cohorts.changes)).hexdigest(), cohorts.count)
+            connected = self._connections.connected(sources, tables | {"changes": few})
+            text = self._dialect.text(owners.changes(who))
+            found = self._once(mark, lambda: _changed(connected, text, enrolled, cohorts.count))
+        return None if found is None else found.beside(cohorts.levels, cohorts.count)
+
+    def _once(self, mark: tuple[Any, ...], make: Callable[[], Companion | None]) -> Companion | None:
+        """Return what `make` makes; it is made once for a mark."""
+        kept = self.kept
+        if mark not in kept:
+            made = make()
+            kept = self.kept = {**dict(list(self.kept.items())[1 - MOST_KEPT :]), mark: made}
+        return kept[mark]
+
+    def _enrolled(self, owners: Owners, sources: Mapping[str, str], tables: Mapping[str, pa.Table]) -> Companion | None:
+        """Return the preferences of all rows, file by file; None for a table without rows."""
+        with self._connections.connected(sources, tables) as connection:
+            sizes, threads = _sizes(connection, sources["protected"]), _threads(connection)
+            found = connection.sql(self._dialect.text(owners.preferences)).to_arrow_table()["preference"]
+            places = np.arange(len(found), dtype=np.min_scalar_type(len(found)))
+            connection.register("found", pa.table({"preference": found, "place": places}))
+            parts = 1 + sum(sizes) // survey.PART if owners.register_person else 1
+            texts = (self._dialect.text(owners.places(part, parts)) for part in range(parts))
+            batches = (batch for text in texts for batch in connection.sql(text).to_arrow_reader(survey.PART))
+            return Companion.empty(sizes, found.to_pylist(), threads).with_places(batches) if any(sizes) else None
+
+
+def _changed(connected: Connected, changes: str, enrolled: Companion, cohorts: int) -> Companion:
+    with connected as connection:
+        return enrolled.with_changes(connection.sql(changes).to_arrow_reader(survey.PART), cohorts)
+
+
+def _threads(connection: duckdb.DuckDBPyConnection) -> int:
+    return int(connection.sql("SELECT current_setting('threads')").fetchall()[0][0])
+
+
+def _sizes(connection: duckdb.DuckDBPyConnection, place: str) -> list[int]:
+    """Return how many rows each file has, in the order in which `file_index` counts them."""
+    told = connection.sql(f"SELECT file_name, num_rows FROM parquet_file_metadata([{paths(place)}])").fetchall()
+    return [dict(told)[stamp[0]] for stamp in stamps(place)]

@@ -1,0 +1,173 @@
+"""Engine: rows become statistics, with any database that has a backend."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from discretion.declaration.table import Table
+from discretion.engines.backend import Admission, Backend, Held
+from discretion.engines.memory import Attached, attached, is_object, name_of, place_of
+from discretion.engines.outcome import statistics_of
+from discretion.engines.person import everybody, without_doubt
+from discretion.engines.rehearsal import made_up, shape, unguarded
+from discretion.engines.rows import Rows
+from discretion.engines.statement import Facts, declared_facts, statement
+from discretion.engines.survey import Counts, busy_people, distinct_texts, keys_without_rows, owned_rows, surveys
+from discretion.errors import EngineFailed
+from discretion.noise import coin_key
+from discretion.statistics import Request, Statistics
+
+MOST_SHAPES = 1_000  # statements that need no second rehearsal
+CHANGED = "A source changed while it was read. Ask again when nobody writes to it."
+OTHER_COLUMNS = "The columns of table {name!r} are not those that were declared. Refresh it."
+
+
+class Engine:
+    """Rows in, statistics out. It knows nothing of ε's meaning, mechanisms or balances, and no database by name."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self._attached: dict[str, Attached] = {}
+        self._rehearsed: dict[Any, None] = {}  # shapes of statements that made-up rows did not make fail
+        self._counted: dict[tuple[Any, ...], tuple[bool, bool]] = {}  # a source and its people -> see `_count`
+
+    # Sources --------------------------------------------------------------------------------------------------------
+
+    def attach(self, name: str, table: Any, person: str = "") -> str:
+        """Take an Arrow, pandas or Polars object as a source; return its place in the engine's words."""
+        self._attached[name] = attached(name, table, person, self.backend)
+        return place_of(name)
+
+    @contextmanager
+    def tentative(self) -> Iterator[None]:
+        """Forget what was attached inside the block if it fails."""
+        before = dict(self._attached)
+        try:
+            yield
+        except BaseException:
+            self._attached = before
+            raise
+
+    def admit(self, admission: Admission) -> tuple[str, tuple[str, ...]]:
+        """Return where questions read a source, in the engine's words, and hints for the steward."""
+        return self.backend.admit(admission)
+
+    def schema(self, source: str) -> Mapping[str, str]:
+        """Return the columns of a source and their SQL types."""
+        return self._object(source).columns if is_object(source) else self.backend.columns(source)
+
+    def fingerprint(self, source: str) -> str:
+        """Return a digest of the whole content of a source: another one after any edit."""
+        return self._object(source).digest if is_object(source) else self.backend.fingerprint(source)
+
+    def identity(self, source: str) -> frozenset[str]:
+        """Return the marks of a source, however it is spelled: two sources that share one hold the same rows."""
+        return frozenset({self._object(source).digest}) if is_object(source) else self.backend.identity(source)
+
+    def people(self, source: str, person: str, epsilon: str = "") -> pa.Table:
+        """Return everybody in a source once: person (text), rows, and epsilon (a number or a name) if it is given."""
+        types, sources = self.schema(source), {"source": source}
+        with self._unchanged(sources):
+            people = self._run(everybody(person, types[person], epsilon, types.get(epsilon, "")), sources)
+        return without_doubt(people, epsilon)
+
+    def survey(self, table: Table, register: str, person: str) -> Counts:
+        """Return counts about a table that its steward should know: (measure, column or key) -> count."""
+        apart = {} if table.protects == "value" else self.schema(register)
+        sources = {"protected": table.source} | ({"register": register} if apart else {})
+        counts: Counts = {}
+        with self._unchanged(sources):
+            for names, select in surveys(table, apart, person):
+                (found,) = self._run(select, sources).to_pylist()
+                counts |= dict(zip(names, found.values(), strict=True))
+            values = {
+                column: {*self._run(distinct_texts(table, column), sources)["value"].to_pylist()}
+                for column in table.keys
+            }
+        return {name: count for name, count in {**counts, **keys_without_rows(table, values)}.items() if count}
+
+    # Questions ------------------------------------------------------------------------------------------------------
+
+    def check(self, request: Request[Rows]) -> None:
+        """Run the statement over made-up rows with the extremes of every type, and refuse it if one makes it fail."""
+        rows = request.source
+        register = self._register(rows)
+        mark = shape(request, register)
+        if mark in self._rehearsed:
+            return
+        usual = declared_facts(rows, register)
+        known = (usual, replace(usual, owned=True, bounded=True, unique=True))
+        stated = [statement(rows, request.measures, facts, "") for facts in known]
+        tables = {name: table for one in stated for name, table in one.tables.items()}
+        selects = [*(one.select for one in stated), *unguarded(rows)]
+        like = "" if is_object(rows.query.table.source) else rows.query.table.source
+        self.backend.rehearse(selects, made_up(rows, register, stated[0]), tables, like)
+        self._rehearsed = dict.fromkeys([*list(self._rehearsed)[-MOST_SHAPES:], mark])
+
+    def compute(self, request: Request[Rows]) -> tuple[Statistics, ...]:
+        """Return the statistics of every measure, by one statement."""
+        rows = request.source
+        with self._unchanged(rows.sources) as states:  # what is found out about them holds for what is read
+            stated = statement(rows, request.measures, self.facts(rows, states), coin_key())
+            answer = self._run(stated.select, stated.sources, stated.tables)
+        return statistics_of(answer, stated, request)
+
+    def facts(self, rows: Rows, states: Mapping[str, str]) -> Facts:
+        """Return what is known of the sources of a question in these states; it saves work."""
+        table, cohorts, register = rows.query.table, rows.cohorts, self._register(rows)
+        if dict(table.columns) != self.schema(table.source):
+            raise EngineFailed(OTHER_COLUMNS.format(name=table.name))
+        owned, bounded = self._count(table.source, states["protected"], table.person, table.rows_per_person)
+        beside = self.backend.beside(rows, register, self._held(rows.sources, states))
+        once = not register or beside is not None
+        return replace(
+            declared_facts(rows, register),
+            owned=owned,
+            bounded=bounded,
+            unique=once or self._count(cohorts.register, states["register"], cohorts.person, 1)[1],
+            beside=beside,
+        )
+
+    def _count(self, source: str, state: str, person: str, most: int) -> tuple[bool, bool]:
+        """Tell whether every row has an owner, and whether nobody has more than `most`: once per state of a source."""
+        mark = (state, person, most)
+        if mark not in self._counted:
+            sources, who = {"protected": source}, exp.column(person, quoted=True)
+            (found,) = self._run(owned_rows(who), sources).to_pylist()
+            busy = [self._run(select, sources)["busy"][0].as_py() for select in busy_people(who, most, found["rows"])]
+            self._counted[mark] = found["rows"] == found["owned"], not any(busy)
+        return self._counted[mark]
+
+    def _register(self, rows: Rows) -> Mapping[str, str]:
+        """Return the columns of a separate register; none if the table has its own preferences."""
+        return self.schema(rows.cohorts.register) if rows.cohorts.register else {}
+
+    @contextmanager
+    def _unchanged(self, sources: Mapping[str, str]) -> Iterator[dict[str, str]]:
+        """Give the fingerprints of sources; use and keep nothing of what is read meanwhile if one of them changes."""
+        before = {name: self.fingerprint(source) for name, source in sources.items()}
+        yield before
+        if before != {name: self.fingerprint(source) for name, source in sources.items()}:
+            self._counted = {}
+            raise EngineFailed(CHANGED)
+
+    def _run(
+        self, select: exp.Expr, sources: Mapping[str, str], tables: Mapping[str, pa.Table] | None = None
+    ) -> pa.Table:
+        held = self._held(sources, {})
+        return self.backend.run(select, held.places, {**held.tables, **(tables or {})})
+
+    def _held(self, sources: Mapping[str, str], states: Mapping[str, str]) -> Held:
+        objects = {name: self._object(source).table for name, source in sources.items() if is_object(source)}
+        places = {name: source for name, source in sources.items() if name not in objects}
+        return Held(places=places, tables=objects, states=states)
+
+    def _object(self, source: str) -> Attached:
+        name = name_of(source)
+        if name not in self._attached:
+            raise EngineFailed(f"{name!r} was an object of an earlier program. Attach it again, or protect a file.")
+        return self._attached[name]
