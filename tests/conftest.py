@@ -12,6 +12,9 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
+from discretion.mechanisms import exponential
+from discretion.plan import assumption
+
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -19,6 +22,13 @@ GOLDEN = Path(__file__).parent / "golden"
 def golden() -> Callable[[str], Any]:
     """The exact test vectors: golden("pdp") or golden("hdp")."""
     return lambda name: json.loads((GOLDEN / f"{name}.json").read_text())
+
+
+@pytest.fixture(autouse=True)
+def _no_mechanism_is_kept_from_another_test() -> None:
+    """Bugs that are planted in a mechanism must show, and must not stay."""
+    assumption._tuned.cache_clear()
+    exponential._error.cache_clear()
 
 
 def start_postgres(data: Path) -> Any:

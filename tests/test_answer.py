@@ -7,10 +7,11 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+import sqlalchemy
 from sqlglot import exp
 
 from clinics import clinic, patients, visits, write
-from discretion.answer import ATTEMPTS, Question, answer, conclude, explain, propose
+from discretion.answer import ATTEMPTS, Question, answer, conclude, explain
 from discretion.connection import connect
 from discretion.declaration.table import Policy
 from discretion.engines.duckdb import DuckDB
@@ -46,7 +47,7 @@ def spent(ledger):
 def simulated(sql, ledger, seed=0, **how):
     """The same without a charge, from a seeded generator."""
     query = parse(sql, {table.name: table for table in ledger.tables()})
-    _, plan = propose(Question(sql=sql, **how), query, ledger)
+    plan = explain(Question(sql=sql, **how), ledger=ledger)
     return conclude(query, plan, DuckDB().compute(plan.request), rng=simulation(seed))
 
 
@@ -121,45 +122,143 @@ def test_preferences_read_from_a_register_refreshed_after_the_charge_are_never_u
         ask("SELECT COUNT(*) FROM visits", ledger, Refreshed())
 
 
-def test_a_plan_that_somebody_outdates_is_made_again(ledger, monkeypatch):
-    offer, changed = ledger.offer, []
+class Disturbed(DuckDB):
+    """Lets somebody act between the plan and the charge."""
 
-    def disturbed(*args, **terms):
-        found = offer(*args, **terms)
-        if not changed:
-            changed.append(ledger.prefer("patients", 7, 0.0))
-        return found
+    def __init__(self, disturb):
+        super().__init__()
+        self.disturb, self.tries = disturb, 0
 
-    monkeypatch.setattr(ledger, "offer", disturbed)
-    assert ask(COUNT, ledger).entry
+    def check(self, request):
+        super().check(request)
+        self.tries += 1
+        self.disturb(self.tries)
+
+
+def test_a_plan_that_somebody_outdates_is_made_again(ledger):
+    engine = Disturbed(lambda tries: tries == 1 and ledger.prefer("patients", 7, 0.0))
+    assert ask(COUNT, ledger, engine).entry
+    assert 2 == engine.tries
     assert 0 == len(ledger.receipt("patients", 7).releases)
 
 
 def test_the_last_plan_is_made_under_the_lock_where_nobody_can_outdate_it(ledger, monkeypatch):
-    offer, tries = ledger.offer, []
+    def disturb(tries):
+        if tries < ATTEMPTS:
+            ledger.prefer("patients", tries, 0.0)
+            return
+        with monkeypatch.context() as impatient:
+            impatient.setattr("discretion.ledger.sqlite.PATIENCE_SECONDS", 0.1)
+            with Ledger(ledger.place) as other, pytest.raises(LedgerFailed, match="busy"):
+                other.prefer("patients", 50, 0.0)
 
-    def disturbed(*args, **terms):
-        found = offer(*args, **terms)
-        tries.append(len(tries) + 1)
-        if len(tries) < ATTEMPTS:
-            ledger.prefer("patients", len(tries), 0.0)
-        else:
-            with monkeypatch.context() as impatient:
-                impatient.setattr("discretion.ledger.sqlite.PATIENCE_SECONDS", 0.1)
-                with Ledger(ledger.place) as other, pytest.raises(LedgerFailed, match="busy"):
-                    other.prefer("patients", 50, 0.0)
-        return found
+    engine = Disturbed(disturb)
+    assert ask(COUNT, ledger, engine).entry
+    assert ATTEMPTS == engine.tries
 
-    monkeypatch.setattr(ledger, "offer", disturbed)
+
+@pytest.fixture
+def transactions(ledger):
+    """Every transaction of the ledger, by how it begins."""
+    begun = []
+
+    def note(_connection, _cursor, statement, *_):
+        if statement.startswith("BEGIN"):
+            begun.append(statement)
+
+    sqlalchemy.event.listen(ledger._store._engine, "before_cursor_execute", note)
+    yield begun
+    sqlalchemy.event.remove(ledger._store._engine, "before_cursor_execute", note)
+
+
+READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
+
+
+@pytest.mark.parametrize(
+    "sql", [COUNT, "SELECT COUNT(*) FROM visits", "SELECT region, AVG(age) FROM patients GROUP BY 1"]
+)
+def test_a_question_visits_the_ledger_three_times(ledger, transactions, sql):
+    """One snapshot to plan on, one transaction to charge, one to deliver."""
+    ledger.prefer("patients", 7, 0.1)
+    transactions.clear()
+    release = ask(sql, ledger)
+    assert [READ, WRITE, WRITE] == transactions
+    transactions.clear()
+    assert release == ask(sql, ledger)
+    explain(Question(sql=sql), ledger=ledger)
+    assert [READ, READ] == transactions  # a stored answer, and a plan
+
+
+def test_a_question_is_parsed_again_if_its_table_was_declared_by_somebody_else(ledger, transactions, tmp_path):
+    """What this process has last seen of the tables decides about nothing."""
+    with Ledger(ledger.place) as other:
+        table = other.table("patients")
+        other.declare(replace(table, name="people"))
+        assert ask("SELECT COUNT(*) FROM people WHERE smoker", ledger).entry
+        other.declare(replace(table, bounds={"age": (0, 50), "income": (0, 1)}))
+        transactions.clear()
+        release = ask("SELECT AVG(age) FROM patients", ledger)
+        assert [READ, READ, READ, WRITE, WRITE] == transactions
+        assert (0.0, 50.0) == release.error.limits
+
+
+def test_a_long_question_is_parsed_while_nobody_waits(ledger, monkeypatch):
+    parsed = parse
+
+    def slow(*arguments):
+        with Ledger(ledger.place) as other:
+            other.prefer("patients", 7, 0.1)  # would wait for a transaction that reads
+        return parsed(*arguments)
+
+    monkeypatch.setattr("discretion.ledger.sqlite.PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr("discretion.answer.parse", slow)
     assert ask(COUNT, ledger).entry
-    assert ATTEMPTS == len(tries)
+
+
+def test_a_refused_question_only_reads_the_ledger(ledger, transactions):
+    for sql, how in (("SELECT age FROM patients", {}), (COUNT, {"mechanism": "magic"})):
+        transactions.clear()
+        with pytest.raises(DiscretionError):
+            ask(sql, ledger, **how)
+        assert [READ] == transactions
+
+
+def test_a_register_refreshed_between_plan_and_charge_is_planned_again(tmp_path):
+    """Nobody moved, but its source is another one: the charge would be wasted, because the answer is refused."""
+    place = tmp_path / "shop.discretion"
+    people = pa.table({"id": [1, 2, 3], "epsilon": [0.1, 1.0, 1.0]})
+    with connect(place) as db, Ledger(str(place)) as ledger:
+        source = write(people, tmp_path / "people.parquet")
+        db.register("people", source, person="id", epsilon="epsilon")
+        db.protect("visits", write(pa.table({"id": [1]}), tmp_path / "visits.parquet"), person="id", register="people")
+
+        def disturb(tries):
+            if tries == 1:
+                write(people.append_column("more", [[1, 2, 3]]), source)
+                db.refresh("people")
+
+        engine = Disturbed(disturb)
+        assert ask("SELECT COUNT(*) FROM visits", ledger, engine).entry
+        assert 2 == engine.tries
+        assert 1 == ledger.history()["kind"].to_pylist().count("charge")
+
+
+def test_a_register_refreshed_before_the_delivery_is_noticed_in_its_transaction(ledger, tmp_path):
+    """The last moment at which the preferences that were paid for can become others."""
+    offer = ledger.offer("patients")
+    plan = explain(Question(sql=COUNT), ledger=ledger)
+    entry = ledger.charge(offer, plan.guarantee, table="patients", analyst="", memo="")
+    with pytest.raises(SourceChanged, match="ask again"):
+        ledger.deliver(entry, "{}", fingerprint=f"not {offer.fingerprint}")
+    assert "deliver" not in ledger.history()["kind"].to_pylist()
+    assert ledger.deliver(entry, "{}", fingerprint=offer.fingerprint)
 
 
 def test_a_simulated_answer_never_reaches_a_ledger(ledger):
     release = simulated(COUNT, ledger)
     assert release.simulated
-    offer, plan = propose(Question(sql=COUNT), parse(COUNT, {"patients": ledger.table("patients")}), ledger)
-    entry = ledger.charge(offer, plan.guarantee, table="patients", analyst="", memo="")
+    plan = explain(Question(sql=COUNT), ledger=ledger)
+    entry = ledger.charge(ledger.offer("patients"), plan.guarantee, table="patients", analyst="", memo="")
     with pytest.raises(InvalidDeclaration, match="simulated"):
         ledger.deliver(entry, release.stored())
 
@@ -210,8 +309,7 @@ def test_stddev_is_the_root_of_the_variance_and_has_an_error(ledger):
 def test_every_sampled_aggregate_tosses_coins_of_its_own(ledger):
     """The same people in both samples would lose more than the two losses added up."""
     sql = "SELECT COUNT(*), SUM(age) FROM patients"
-    query = parse(sql, {table.name: table for table in ledger.tables()})
-    _, plan = propose(Question(sql=sql, mechanism="sample"), query, ledger)
+    plan = explain(Question(sql=sql, mechanism="sample"), ledger=ledger)
     assert all(measure.inclusion is not None for measure in plan.request.measures)
     kept = np.array([[found.counts.sum() for found in DuckDB().compute(plan.request)] for _ in range(8)])
     assert (kept[:, 0] != kept[:, 1]).any()  # equal in all eight by chance: below 1e-8

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from discretion.answer import Question, conclude, propose
+from discretion.answer import Question, conclude, explain
 from discretion.connection import connect
 from discretion.errors import Unsuitable
 from discretion.noise import simulation
@@ -153,7 +153,7 @@ def protected(name, table, folder):
 def covered(db, question, repetitions, shrunk=1.0):
     """How often the truth was in the interval (`shrunk` for a test of the test), over repetitions and groups."""
     query = parse(question.sql, {table.name: table for table in db.tables()})
-    _, plan = propose(question, query, db._ledger)
+    plan = explain(question, ledger=db._ledger)
     held = []
     sampled, chosen = plan.request.measures[0].inclusion is not None, query.table.rows_per_person > 1
     for seed in range(repetitions):
@@ -241,7 +241,7 @@ def test_the_truth_is_what_plain_sql_says_about_clamped_values(connections, name
     db = connections(name, origin)
     sql = QUESTIONS[name][3] if name == "adult" else QUESTIONS[name][1]
     query = parse(sql, {table.name: table for table in db.tables()})
-    _, plan = propose(Question(sql=sql), query, db._ledger)
+    plan = explain(Question(sql=sql), ledger=db._ledger)
     found = truth(plan, compute(db, query, plan)[1])
     source = db.tables()[0].source
     plain = {
@@ -256,8 +256,7 @@ def test_rows_beyond_the_bound_of_a_person_do_not_count(connections):
     for origin in [origin for name, origin in SOURCES if name == "retail"]:
         db = connections("retail", origin)
         sql = QUESTIONS["retail"][0]
-        query = parse(sql, {table.name: table for table in db.tables()})
-        _, plan = propose(Question(sql=sql), query, db._ledger)
+        plan = explain(Question(sql=sql), ledger=db._ledger)
         (found,) = db._engine.compute(plan.request)
         source = db.tables()[0].source
         plain = f"""SELECT SUM(LEAST(n, 20)) FROM (SELECT COUNT(*) AS n FROM '{source}'

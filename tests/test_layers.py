@@ -4,7 +4,10 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+
+import pytest
 
 import discretion
 
@@ -65,11 +68,34 @@ def test_public_names_exist_and_are_few():
     assert len(discretion.__all__) <= 30
 
 
-def test_importing_discretion_loads_no_optional_package_and_no_engine():
-    heavy = "'duckdb', 'pyspark', 'sklearn', 'matplotlib', 'pandas', 'polars', 'psycopg'"
-    check = f"import sys, discretion; loaded = {{{heavy}}} & set(sys.modules); sys.exit(', '.join(loaded))"
-    run = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+LIBRARIES = "numpy scipy pyarrow sqlalchemy sqlglot opendp rich duckdb pyspark sklearn matplotlib pandas polars psycopg"
+# How somebody may begin, and which of these libraries that needs.
+STARTS = {
+    "import discretion": "",
+    "from discretion.cli import main; main()": "",  # --help
+    "import discretion as dn; dn.connect(sys.argv[-1]).tables()": "numpy pyarrow sqlalchemy sqlglot",
+}
+
+
+@pytest.mark.parametrize(("program", "allowed"), STARTS.items())
+def test_a_library_is_loaded_by_those_who_use_it(program, allowed, tmp_path):
+    check = f"""import sys
+try:
+    {program}
+except SystemExit:
+    pass
+loaded = {{*{LIBRARIES.split()}}} & set(sys.modules) - {{*{allowed.split()}}}
+sys.exit(', '.join(sorted(loaded)))"""
+    command = [sys.executable, "-c", check, "--help", str(tmp_path / "new.discretion")]
+    run = subprocess.run(command, capture_output=True, text=True)
     assert "" == run.stderr.strip()
+
+
+def test_public_names_are_found_when_they_are_used():
+    assert set(discretion.__all__) <= set(dir(discretion))
+    assert discretion.max is import_module("discretion.arrays").maximum
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        discretion.nothing  # noqa: B018
 
 
 def test_only_noise_draws_randomness():

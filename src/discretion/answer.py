@@ -1,20 +1,22 @@
 """One question, start to end: parse → choose → charge → compute → release."""
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
+from typing import NamedTuple
 
 import pyarrow as pa
 from sqlglot import exp
 
 from discretion.declaration.enrolment import Enrolment
 from discretion.engines import Cohorts, Engine, Rows, is_object
-from discretion.errors import BudgetExhausted, EngineFailed, LedgerFailed, PlanOutdated, SourceChanged
-from discretion.ledger import Ledger, Offer
+from discretion.errors import EngineFailed, LedgerFailed, PlanOutdated, QueryRefused, SourceChanged
+from discretion.ledger import Ledger, Offer, Register, Snapshot
 from discretion.ledger.clock import Clock
-from discretion.ledger.containment import CHANGED, contained, shape_of
+from discretion.ledger.containment import contained, shape_of
+from discretion.ledger.spend import CHANGED
 from discretion.mechanisms.belief import Assume, Belief
 from discretion.noise import Floats, Rng
 from discretion.plan import Plan, flow
@@ -44,66 +46,158 @@ class Question:
     analyst: str = ""
 
 
+class State(NamedTuple):
+    """A source, and the state of it that a steward admitted."""
+
+    place: str
+    fingerprint: str
+    columns: Mapping[str, str]  # with their SQL types; empty: any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """What the ledger says about a question in one snapshot: everything that a plan depends on."""
+
+    query: Query
+    register: Register
+    offer: Offer
+    changes: pa.Table  # people who are not in the cohort that they were enrolled in
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """A question as one snapshot of the ledger shows it: it has an answer, it has conditions, or somebody computes it."""
+
+    query: Query
+    states: tuple[State, ...]  # of the sources that are read for it
+    identity: str  # the same text for the same question on the same data
+    stored: str | None
+    conditions: Conditions | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paid:
+    """A question that was charged and is still to be computed."""
+
+    look: Look
+    offer: Offer
+    plan: Plan
+    shape: str
+    entry: str
+
+
 def answer(question: Question, *, engine: Engine, ledger: Ledger, clock: Clock = NO_TICKS) -> Release:
     """Answer `question` so that each person gets the privacy they chose."""
-    query = parse(question.sql, {table.name: table for table in ledger.tables()})
-    identity = _identify(question, query, engine, ledger)
-    if (stored := ledger.answered(identity)) is not None:
-        return Release.from_stored(stored)  # the same question on the same data: nothing new is told
-    shape = shape_of(query)
-    clock.wait()
-    paid = _charge(question, query, identity, shape, engine, ledger)  # durable before any row is read
+    paid = _pay(question, engine, ledger, clock)  # durable before any row is read
     if isinstance(paid, str):
-        return Release.from_stored(paid)  # somebody else has just paid for the same question
+        return Release.from_stored(paid)  # the same question on the same data: nothing new is told
     try:
-        return _answer(question, query, identity, shape, paid, engine=engine, ledger=ledger, clock=clock)
+        return _release(paid, engine, ledger, clock)
     except BaseException:
         with suppress(LedgerFailed):
-            ledger.abandon(paid[2])  # nobody else needs to wait for this answer
+            ledger.abandon(paid.entry)  # nobody else needs to wait for this answer
         raise
-
-
-def _answer(
-    question: Question,
-    query: Query,
-    identity: str,
-    shape: str,
-    paid: tuple[Offer, Plan, str],
-    *,
-    engine: Engine,
-    ledger: Ledger,
-    clock: Clock,
-) -> Release:
-    offer, plan, entry = paid
-
-    def changed() -> bool:
-        # If a separate register was refreshed meanwhile, its fingerprint matches again, but the charge used the old
-        # preferences.
-        refreshed = ledger.register(offer.register).fingerprint != offer.fingerprint
-        try:
-            return refreshed or _identify(question, query, engine, ledger) != identity
-        except (SourceChanged, EngineFailed):
-            return True
-
-    def work() -> Release:
-        statistics = engine.compute(plan.request)  # the only line that reads rows
-        if changed():
-            raise SourceChanged(CHANGED)
-        release = conclude(query, plan, statistics, entry=entry)
-        answered = release.stored()
-        clock.wait()
-        ledger.deliver(entry, answered)
-        return release
-
-    return contained(
-        work, ledger=ledger, register=offer.register, charge=entry, shape=shape, changed=changed, clock=clock
-    )
 
 
 def explain(question: Question, *, ledger: Ledger) -> Plan:
     """The plan that `answer` would charge: who would pay what, for which accuracy. It sees no data."""
-    query = parse(question.sql, {table.name: table for table in ledger.tables()})
-    return propose(question, query, ledger)[1]
+    with _parsed(question, ledger) as (query, seen):
+        conditions = _conditions(question, query, seen.register(query.table.register), seen)
+    return _plan(question, conditions)
+
+
+def _pay(question: Question, engine: Engine, ledger: Ledger, clock: Clock) -> Paid | str:
+    """Plan and pay, or return the answer that was paid for before; plan again if anything changed in between."""
+    attempt = 0
+    while True:
+        attempt += 1
+        with suppress(PlanOutdated), ledger.exclusively() if attempt >= ATTEMPTS else nullcontext():
+            look = _look(question, ledger)
+            _refuse_other_states(look, engine)
+            if look.stored is not None:
+                return look.stored
+            if attempt == 1:
+                clock.wait()
+            if look.conditions is not None:
+                return _charge(question, look, look.conditions, engine, ledger)
+        ledger.awaited(look.identity)  # returns at once if nobody computes the same question
+
+
+def _look(question: Question, ledger: Ledger) -> Look:
+    """Read everything that an answer or a plan depends on, in one transaction."""
+    with _parsed(question, ledger) as (query, seen):
+        register = seen.register(query.table.register)
+        states = _states(query, register)
+        identity = _identity(question, query, states)
+        stored = seen.answered(identity)
+        is_open = stored is None and not seen.pending(identity)
+        conditions = _conditions(question, query, register, seen) if is_open else None
+    return Look(query=query, states=states, identity=identity, stored=stored, conditions=conditions)
+
+
+@contextmanager
+def _parsed(question: Question, ledger: Ledger) -> Iterator[tuple[Query, Snapshot]]:
+    """Parse a question, and give it with a snapshot in which its table is declared like that.
+
+    Nobody waits for a long text to be parsed: the transaction begins afterwards. If a table was declared meanwhile, or
+    since the last time that the ledger was asked, the text is parsed again.
+    """
+    tables = ledger.last_tables
+    while True:
+        try:
+            query = parse(question.sql, {table.name: table for table in tables})
+        except QueryRefused:
+            before, tables = tables, ledger.tables()
+            if before == tables:
+                raise
+            continue
+        with ledger.snapshot() as seen:
+            if tables == seen.tables():
+                yield query, seen
+                return
+        tables = ledger.tables()
+
+
+def _charge(question: Question, look: Look, conditions: Conditions, engine: Engine, ledger: Ledger) -> Paid:
+    plan, shape = _plan(question, conditions), shape_of(look.query)
+    engine.check(plan.request)
+    entry = ledger.charge(
+        conditions.offer,
+        plan.guarantee,
+        table=look.query.table.name,
+        analyst=question.analyst,
+        memo=question.sql,
+        plan=str(plan),
+        question=look.identity,
+        shape=shape,
+    )
+    return Paid(look=look, offer=conditions.offer, plan=plan, shape=shape, entry=entry)
+
+
+def _release(paid: Paid, engine: Engine, ledger: Ledger, clock: Clock) -> Release:
+    """Compute and deliver what was paid for."""
+    offer, plan, entry = paid.offer, paid.plan, paid.entry
+
+    def changed() -> bool:
+        return not _are_admitted(paid.look.states, engine) or (
+            ledger.register(offer.register).fingerprint != offer.fingerprint
+        )
+
+    def work() -> Release:
+        statistics = engine.compute(plan.request)  # the only line that reads rows
+        if not _are_admitted(paid.look.states, engine):
+            raise SourceChanged(CHANGED)
+        release = conclude(paid.look.query, plan, statistics, entry=entry)
+        answered = release.stored()
+        clock.wait()
+        # If a separate register was refreshed meanwhile, its source may be in an admitted state again, but the charge
+        # used the old preferences: such an answer is not delivered.
+        ledger.deliver(entry, answered, fingerprint=offer.fingerprint)
+        return release
+
+    return contained(
+        work, ledger=ledger, register=offer.register, charge=entry, shape=paid.shape, changed=changed, clock=clock
+    )
 
 
 def conclude(
@@ -115,108 +209,84 @@ def conclude(
     return flow.conclude(plan, query.finish(released), shown, entry=entry, rng=rng)
 
 
-def rows(query: Query, offer: Offer, ledger: Ledger) -> Rows:
-    """Which rows are asked about, and which cohort of the offer each person is in."""
-    register = ledger.register(query.table.register)
-    enrolment = Enrolment.from_json(register.source)
-    places = offer.enrolled_position
-    cohorts = Cohorts(
+def _conditions(question: Question, query: Query, register: Register, seen: Snapshot) -> Conditions:
+    """Read what everybody may spend on each part of the question, and who is in which cohort."""
+    parts = flow.parts(query.asked, _manner(question))
+    offer = seen.offer(register, share=question.share, parts=parts, partial=question.partial)
+    return Conditions(query=query, register=register, offer=offer, changes=seen.changes(register))
+
+
+def _plan(question: Question, conditions: Conditions) -> Plan:
+    """Return the plan that spends best what everybody may spend."""
+    asked, plan = flow.propose(conditions.query.asked, conditions.offer.specification, _manner(question))
+    return replace(plan, source=Rows(query=replace(conditions.query, asked=asked), cohorts=_cohorts(conditions)))
+
+
+def _manner(question: Question) -> Manner:
+    belief = Belief(assume=question.assume, expect=question.expect)
+    return Manner(mechanism=question.mechanism, belief=belief, with_interval=question.with_interval)
+
+
+def _cohorts(conditions: Conditions) -> Cohorts:
+    """Return which cohort of the offer each person is in."""
+    enrolment = Enrolment.from_json(conditions.register.source)
+    offer, changes, places = conditions.offer, None, conditions.offer.enrolled_position
+    if conditions.changes.num_rows:
+        moved = [offer.position.get(cohort, -1) for cohort in conditions.changes["cohort"].to_pylist()]
+        changes = pa.table({"person": conditions.changes["person"], "cohort": pa.array(moved, pa.int64())})
+    # Where to look up preferences that are not in the table itself.
+    apart = {"register": enrolment.source, "person": enrolment.person, "epsilon": enrolment.epsilon}
+    return Cohorts(
         count=len(offer.specification.epsilons),
         levels={found: places[micro] for found, micro in enrolment.worth if micro in places},
-        changes=_changes(offer, ledger),
-        **({} if query.table.protects == "value" else _apart(enrolment)),
+        changes=changes,
+        **({} if conditions.query.table.protects == "value" else apart),
     )
-    return Rows(query=query, cohorts=cohorts)
 
 
-def _apart(enrolment: Enrolment) -> dict[str, str]:
-    """Where to look up preferences that are not in the table itself."""
-    return {"register": enrolment.source, "person": enrolment.person, "epsilon": enrolment.epsilon}
+def _states(query: Query, register: Register) -> tuple[State, ...]:
+    """Return the admitted states of all sources that are read: the table, its lookups, a separate register."""
+    table, own = query.table, query.table.protects == "value"
+    # Before version 0.2 a state was admitted only where the table is its own register.
+    states = [State(table.source, table.admitted or (register.fingerprint if own else ""), table.columns)]
+    states += [State(one.lookup.source, one.lookup.admitted, one.lookup.columns) for one in query.lookups]
+    if not own:
+        states.append(State(Enrolment.from_json(register.source).source, register.fingerprint, {}))
+    return tuple(states)
 
 
-def _changes(offer: Offer, ledger: Ledger) -> pa.Table | None:
-    changes = ledger.changes(offer.register, at=offer.members)
-    if not changes.num_rows:
-        return None
-    places = [offer.position.get(cohort, -1) for cohort in changes["cohort"].to_pylist()]
-    return pa.table({"person": changes["person"], "cohort": pa.array(places, pa.int64())})
-
-
-def propose(question: Question, query: Query, ledger: Ledger) -> tuple[Offer, Plan]:
-    """What everybody may spend on each part of the question, and the plan that spends it best."""
-    belief = Belief(assume=question.assume, expect=question.expect)
-    manner = Manner(mechanism=question.mechanism, belief=belief, with_interval=question.with_interval)
-    paid = flow.parts(query.asked, manner)
-    offer = ledger.offer(query.table.register, share=question.share, parts=paid, partial=question.partial)
-    asked, plan = flow.propose(query.asked, offer.specification, manner)
-    return offer, replace(plan, source=rows(replace(query, asked=asked), offer, ledger))
-
-
-def _charge(
-    question: Question, query: Query, identity: str, shape: str, engine: Engine, ledger: Ledger
-) -> tuple[Offer, Plan, str] | str:
-    """Plan and pay, or return the answer somebody else paid for; plan again if anything changed in between."""
-    attempt = 0
-    while True:
-        attempt += 1
-        if (stored := ledger.awaited(identity)) is not None:
-            return stored
-        try:
-            with ledger.exclusively() if attempt >= ATTEMPTS else nullcontext():
-                offer, plan = propose(question, query, ledger)
-                engine.check(plan.request)
-                entry = ledger.charge(
-                    offer,
-                    plan.guarantee,
-                    table=query.table.name,
-                    analyst=question.analyst,
-                    memo=question.sql,
-                    plan=str(plan),
-                    question=identity,
-                    shape=shape,
-                )
-        except PlanOutdated:
-            continue  # under the lock: somebody else has just paid for the same question, so wait for its answer
-        except BudgetExhausted:
-            if (stored := ledger.awaited(identity)) is None:  # or did the same question take what was left?
-                raise
-            return stored
-        return offer, plan, entry
-
-
-def _identify(question: Question, query: Query, engine: Engine, ledger: Ledger) -> str:
-    """Return one text for the same question on the same data; refuse data that no steward admitted."""
-    _refuse_other_states(query, engine, ledger)
-    found = [engine.fingerprint(place) for place in (query.table.source, *(one.lookup.source for one in query.lookups))]
+def _identity(question: Question, query: Query, states: Sequence[State]) -> str:
+    """Return one text for the same question on the same data, if its sources are in these states."""
+    data = [state.fingerprint for state in states[: 1 + len(query.lookups)]]  # a register's people pay, and may change
     asked = {**asdict(question), "sql": query.text, "analyst": ""}
     # An aggregate that is computed differently since has another version: no answer of the old one is served again.
     kinds = {one.aggregate.kind for one in query.asked} & set(VERSIONS)
     versions = [{kind: VERSIONS[kind] for kind in kinds}] if kinds else []
-    return sha256(json.dumps([asked, query.table.identity(), found, *versions], sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps([asked, query.table.identity(), data, *versions], sort_keys=True).encode()).hexdigest()
 
 
-def _refuse_other_states(query: Query, engine: Engine, ledger: Ledger) -> None:
-    """Refuse, uncharged, whatever is not in the state that a steward admitted."""
-    table, register = query.table, ledger.register(query.table.register)
-    enrolled = Enrolment.from_json(register.source).source
-    own = table.protects == "value"
-    # Before version 0.2 a state was admitted only where the table is its own register.
-    states = [(table.source, table.admitted or (register.fingerprint if own else ""), table.columns)]
-    states += [(one.lookup.source, one.lookup.admitted, one.lookup.columns) for one in query.lookups]
-    if not own:
-        states.append((enrolled, register.fingerprint, {}))
-    if not all(_is_admitted(engine, *state) for state in states):
-        raise SourceChanged(OTHER_STATE.format(name=table.name))
+def _refuse_other_states(look: Look, engine: Engine) -> None:
+    """Refuse, uncharged, any source that is not in the state that a steward admitted."""
+    if not all(_is_admitted(state, engine) for state in look.states):
+        raise SourceChanged(OTHER_STATE.format(name=look.query.table.name))
 
 
-def _is_admitted(engine: Engine, place: str, admitted: str, columns: Mapping[str, str]) -> bool:
+def _are_admitted(states: Sequence[State], engine: Engine) -> bool:
+    """Return whether all sources are still in their admitted states."""
     try:
-        found = engine.fingerprint(place), dict(engine.schema(place))
+        return all(_is_admitted(state, engine) for state in states)
+    except EngineFailed:
+        return False  # an object that is gone
+
+
+def _is_admitted(state: State, engine: Engine) -> bool:
+    try:
+        found = engine.fingerprint(state.place), dict(engine.schema(state.place))
     except (OSError, EngineFailed):
-        if is_object(place):
+        if is_object(state.place):
             raise  # an object of another program: it says nothing about rows
         return False  # it is gone, or of a kind that is copied since version 0.2
-    return found == (admitted, dict(columns) or found[1])
+    return found == (state.fingerprint, dict(state.columns) or found[1])
 
 
 def _errors(

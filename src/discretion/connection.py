@@ -6,6 +6,7 @@ from dataclasses import asdict, fields, replace
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, cast
 
@@ -36,6 +37,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 STOPS = pa.schema([(field.name, pa.string()) for field in fields(Stop)])
 ENGINES = {"duckdb": "DuckDB"}  # module -> its engine
+MEMORY = "50%"  # of the machine's
 
 
 def connect(
@@ -47,7 +49,7 @@ def connect(
     migrate: bool = False,
     answer_every: float = 0.0,
     copies: str | Path | None = None,
-    memory: str = "50%",
+    memory: str = MEMORY,
 ) -> "Connection":
     """Open the ledger at a path or PostgreSQL URL; a path that does not exist becomes a new ledger.
 
@@ -58,10 +60,26 @@ def connect(
     """
     if engine not in ENGINES:
         raise InvalidDeclaration(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {engine!r}.")
-    # An engine is loaded when it is chosen: discretion itself needs none of them to be installed.
-    opened: Engine = getattr(import_module(f"discretion.engines.{engine}"), ENGINES[engine])(memory=memory)
+    opened = _Deferred(engine, memory=memory)
+    if memory != MEMORY:
+        opened.schema  # noqa: B018  refuses a wrong limit here rather than later
     how: dict[str, Any] = {"create": create, "migrate": migrate, "answer_every": answer_every, "copies": copies}
-    return Connection(str(ledger), opened, analyst=analyst, **how)
+    return Connection(str(ledger), cast(Engine, opened), analyst=analyst, **how)
+
+
+class _Deferred:
+    """An engine that is loaded when it is first used: a look at the ledger needs none, nor that one is installed."""
+
+    def __init__(self, name: str, **limits: Any) -> None:
+        self._name, self._limits, self._lock = name, limits, Lock()
+        self._engine: Engine | None = None
+
+    def __getattr__(self, method: str) -> Any:
+        with self._lock:  # threads that begin together share one engine
+            if self._engine is None:
+                module = import_module(f"discretion.engines.{self._name}")
+                self._engine = getattr(module, ENGINES[self._name])(**self._limits)
+        return getattr(self._engine, method)
 
 
 def _all_or_nothing(method: Callable[P, T]) -> Callable[P, T]:

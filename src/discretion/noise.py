@@ -19,17 +19,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from opendp.domains import atom_domain, vector_domain  # not opendp.prelude: it loads every optional library
-from opendp.measurements import make_laplace, make_noisy_max
-from opendp.measures import max_divergence, zero_concentrated_divergence
-from opendp.metrics import l1_distance, linf_distance
-from opendp.mod import enable_features
-from scipy import special
 
 from discretion.errors import InvalidDeclaration
 from discretion.preference import MICRO, Integers
-
-enable_features("contrib")
 
 Rng = np.random.Generator | None
 Floats = NDArray[np.float64]
@@ -80,7 +72,8 @@ def choice_probabilities(scores: Sequence[int] | Integers, scale: Fraction | int
     """The distribution `choose` samples from."""
     exponents = (np.asarray(scores, dtype=np.float64) - max(scores)) / float(scale)
     if rule == "exponential":
-        return np.asarray(special.softmax(exponents), dtype=np.float64)
+        weights = np.exp(exponents)
+        return np.asarray(weights / weights.sum(), dtype=np.float64)
     accept = np.exp(exponents)
     # [MS20] Theorem 6: P(r) = q_r ∫_0^1 ∏_{j≠r} (1 − t q_j) dt, a polynomial, so Gauss quadrature is exact.
     nodes, weights = np.polynomial.legendre.leggauss(accept.size // 2 + 1)
@@ -135,6 +128,8 @@ def uniform(size: int, rng: Rng = None) -> Floats:
 
 def gaussian(scale: float, size: int, rng: Rng = None) -> Floats:
     """Normal draws with this standard deviation. Float arithmetic."""
+    from scipy import special  # slow to load, and few draw from this law
+
     return np.asarray(scale * special.ndtri(uniform(size, rng)))
 
 
@@ -152,6 +147,8 @@ def heavy_tailed(gamma: float, size: int, rng: Rng = None) -> Floats:
     """
     if not 1 < gamma < inf:
         raise InvalidDeclaration(f"gamma must be above 1 and finite, got {gamma!r}.")
+    from scipy import special  # slow to load, and few draw from this law
+
     a, b, u = 1 / gamma, 1 - 1 / gamma, uniform(2 * size, rng)
     below, above = special.betaincinv(a, b, u[:size]), special.betaincinv(b, a, 1 - u[:size])
     odds = below / above
@@ -166,14 +163,21 @@ def _double_above(scale: Fraction | int) -> float:
 
 @lru_cache(maxsize=256)
 def _laplace(scale: float) -> Any:
-    return make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
+    from opendp import domains, measurements, metrics, mod  # slow to load, and plans draw nothing
+
+    mod.enable_features("contrib")
+    space = domains.vector_domain(domains.atom_domain(T="i64")), metrics.l1_distance(T="i64")
+    return measurements.make_laplace(*space, scale=scale)
 
 
 @lru_cache(maxsize=256)
 def _noisy_max(rule: Rule, scale: float) -> Any:
-    space = vector_domain(atom_domain(T="i64")), linf_distance(T="i64")
-    law = zero_concentrated_divergence() if rule == "exponential" else max_divergence()
-    return make_noisy_max(*space, law, scale=scale)
+    from opendp import domains, measurements, measures, metrics, mod  # not opendp.prelude: it loads far more
+
+    mod.enable_features("contrib")
+    space = domains.vector_domain(domains.atom_domain(T="i64")), metrics.linf_distance(T="i64")
+    law = measures.zero_concentrated_divergence() if rule == "exponential" else measures.max_divergence()
+    return measurements.make_noisy_max(*space, law, scale=scale)
 
 
 @lru_cache(maxsize=4096)

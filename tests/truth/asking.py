@@ -23,7 +23,7 @@ JOINED = ("int8", "int64", "text")  # columns that lookups are joined on
 class Protected:
     """A table that can be asked about, and its original."""
 
-    db: dn.connection.Connection
+    db: dn.Connection
     ledger: Path
     kind: Kind
     shape: Shape
@@ -110,7 +110,7 @@ def sizes(column: Column) -> dict[Any, int]:
     return {key: number for number, key in enumerate(sorted({one for one in column.values if one is not None})[::2])}
 
 
-def answers(release: dn.release.Release) -> dict[str, tuple[Any, Any]]:
+def answers(release: dn.Release) -> dict[str, tuple[Any, Any]]:
     return {name: (release.columns[name][0], errors[0]) for name, errors in release.errors.items()}
 
 
@@ -118,7 +118,7 @@ def command(asked: Protected, sql: str, share: float) -> dict[str, tuple[Any, An
     """Ask on the command line; the answer as programs read it."""
     told = CliRunner().invoke(app, ["query", sql, "--share", str(share), "--ledger", str(asked.ledger), "--json"])
     assert told.exit_code == 0, told.output
-    release = dn.release.Release.from_stored(asked.db.sql(sql, share=share).stored())  # stored: the same answer
+    release = dn.Release.from_stored(asked.db.sql(sql, share=share).stored())  # stored: the same answer
     row = json.loads(told.output)["rows"][0]
     assert {name: row[name] for name in release.columns} == {name: one[0] for name, one in release.columns.items()}
     return answers(release)

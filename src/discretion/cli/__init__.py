@@ -1,27 +1,40 @@
 """The command line: commands only. Exit codes: 0 answered, 2 refused or wrong usage, 3 budget, 4 engine or ledger."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from discretion.cli import message, option
-from discretion.cli.demo import demonstrate
+import discretion as dn
+from discretion.cli import option
+from discretion.cli.later import Later
 from discretion.cli.peer import app as peers
-from discretion.cli.research import attack_sheets, figure_sheets
-from discretion.connection import Connection, connect
-from discretion.declaration.table import Policy
 from discretion.errors import DiscretionError, InvalidDeclaration, LedgerCorrupt
-from discretion.ledger.audit import audit_ledger
-from discretion.ledger.restore import restore as restore_ledger
-from discretion.papers.attack import attack_idp, draw
 from discretion.render.sheet import Sheet, to_json
-from discretion.render.terminal import forgive_signs, show, terminal, working
+
+if TYPE_CHECKING:
+    from discretion.cli import demo as demonstration
+    from discretion.cli import message, research
+    from discretion.ledger import audit as auditing
+    from discretion.ledger import restore as restoring
+    from discretion.papers import attack as attacking
+    from discretion.papers import command as papers
+    from discretion.render import terminal as screen
+else:
+    attacking = Later("discretion.papers.attack")
+    auditing = Later("discretion.ledger.audit")
+    demonstration = Later("discretion.cli.demo")
+    message = Later("discretion.cli.message")
+    papers = Later("discretion.papers.command")
+    research = Later("discretion.cli.research")
+    restoring = Later("discretion.ledger.restore")
+    screen = Later("discretion.render.terminal")
 
 PLACE = "ledger.discretion"
 
@@ -105,7 +118,7 @@ def register(
         delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types
     )
     with _opened(ledger, create=True, copies=copies, steward=True) as db:
-        with working("Enrolling people"):
+        with screen.working("Enrolling people"):
             people = db.register(name, source, person=person, epsilon=epsilon, separate=separate, **choices, **reading)
         _warn(db)
     _print(json, people)
@@ -155,13 +168,13 @@ def protect(
     declared: dict[str, Any] = {"person": person, "epsilon": epsilon, "register": register, "required": required}
     declared |= {"bounds": dict(bounds), "grid": dict(grid), "keys": dict(keys), "lookups": dict(lookup)}
     allowed: dict[str, Any] = {"individual": allow_individual, "float_arithmetic": allow_float}
-    policy = Policy(largest_share=largest_share, quotas=dict(quota), largest_delta=largest_delta, **allowed)
+    policy = dn.Policy(largest_share=largest_share, quotas=dict(quota), largest_delta=largest_delta, **allowed)
     declared |= {**option.choices(level, menu, default), "separate": separate}
     reading = option.reading(
         delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types
     )
     with _opened(ledger, create=True, copies=copies, steward=True) as db:
-        with working("Reading preferences"):
+        with screen.working("Reading preferences"):
             table = db.protect(name, source, rows_per_person=rows_per_person, policy=policy, **declared, **reading)
         balance, warnings = db.balance(table.register), [] if not json else list(db.warnings())
         if not json:
@@ -195,7 +208,7 @@ def refresh(
         delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types
     )
     with _opened(ledger, copies=copies, steward=True) as db:
-        with working("Comparing"):
+        with screen.working("Comparing"):
             entry = db.refresh(name, source or None, **reading)
         history, warnings = db.history(), list(db.warnings()) if json else []
         if not json:
@@ -239,7 +252,10 @@ def query(
       discretion query --share 0.2 \\
           "SELECT region, AVG(age) FROM patients GROUP BY region"
     """
-    with _opened(ledger, analyst=analyst or option.user(), answer_every=answer_every) as db, working("Answering"):
+    with (
+        _opened(ledger, analyst=analyst or option.user(), answer_every=answer_every) as db,
+        screen.working("Answering"),
+    ):
         release = db.sql(
             sql, share=share, mechanism=mechanism, assume=assume, expect=expect, with_interval=interval, partial=partial
         )
@@ -264,7 +280,7 @@ def explain(
     Example:
       discretion explain --assume independent "SELECT MEDIAN(age) FROM patients"
     """
-    with _opened(ledger) as db, working("Planning"):
+    with _opened(ledger) as db, screen.working("Planning"):
         plan = db.explain(
             sql, share=share, mechanism=mechanism, assume=assume, expect=expect, with_interval=interval, partial=partial
         )
@@ -373,7 +389,7 @@ def restore(
         known = typer.prompt("Last known head, or entries of released answers (nothing if unknown)", default="").split()
         head = next((one for one in known if ":" in one), "")
         witness = [one for one in known if ":" not in one]
-    found = restore_ledger(ledger, copy=copy, head=head, witnesses=witness)
+    found = restoring.restore(ledger, copy=copy, head=head, witnesses=witness)
     _print(json, asdict(found), [Sheet(title=str(found))])
 
 
@@ -430,8 +446,8 @@ def audit_the_ledger(
     Example:
       discretion audit ledger --head 12:9f3c... --witness 7-0a1b2c3d4e5f
     """
-    with working("Auditing"):
-        found = audit_ledger(ledger, head=head or None, witnesses=witness, migrate=migrate)
+    with screen.working("Auditing"):
+        found = auditing.audit_ledger(ledger, head=head or None, witnesses=witness, migrate=migrate)
     _print(json, found)
     raise typer.Exit(0 if found.passed else LedgerCorrupt.exit_code)
 
@@ -452,11 +468,11 @@ def attack_individual(
     Example:
       discretion attack idp --epsilon 0.01 --plot attack.png
     """
-    with working("Attacking"):
-        found = attack_idp(epsilon=epsilon, people=people, seed=seed)
+    with screen.working("Attacking"):
+        found = attacking.attack_idp(epsilon=epsilon, people=people, seed=seed)
     if plot is not None:
-        draw(found, plot)
-    _print(json, [asdict(row) for row in found], attack_sheets(found))
+        attacking.draw(found, plot)
+    _print(json, [asdict(row) for row in found], research.attack_sheets(found))
 
 
 @app.command()
@@ -469,7 +485,7 @@ def demo(output: option.Output = Path("demo-output")) -> None:
     Example:
       discretion demo --output clinic
     """
-    demonstrate(output, terminal())
+    demonstration.demonstrate(output, screen.terminal())
 
 
 @app.command()
@@ -491,16 +507,15 @@ def reproduce(
     Example:
       discretion reproduce pdp-1a --runs 200 --out figures
     """
-    papers = import_module("discretion.papers.command")  # every experiment: too much to load for other commands
     jobs = papers.plan(ids, runs=runs, quick=quick, seed=seed, data=data)
     found = papers.catalogue(jobs) if listed else papers.run(jobs, out, page=page, processes=processes)
-    _print(json, found, figure_sheets(found))
+    _print(json, found, research.figure_sheets(found))
 
 
 @contextmanager
-def _opened(ledger: str, *, create: bool = False, steward: bool = False, **how: Any) -> Iterator[Connection]:
+def _opened(ledger: str, *, create: bool = False, steward: bool = False, **how: Any) -> "Iterator[dn.Connection]":
     new = create and "://" not in ledger and not Path(ledger).exists()
-    with connect(ledger, create=create, **how) as db:
+    with dn.connect(ledger, create=create, **how) as db:
         if new:
             typer.echo(f"New ledger {ledger}.", err=True)
         for caution in db.cautions() if steward else ():
@@ -515,7 +530,7 @@ def _opened(ledger: str, *, create: bool = False, steward: bool = False, **how: 
         yield db
 
 
-def _warn(db: Connection) -> None:
+def _warn(db: "dn.Connection") -> None:
     """Tell the steward what seems wrong; it depends on rows, so it is written nowhere else."""
     for warning in db.warnings():
         typer.echo(f"Warning: {warning['text']}", err=True)
@@ -526,10 +541,17 @@ def _print(json: bool, content: Any, sheets: Sequence[Sheet] | None = None) -> N
     if json:
         typer.echo(to_json(content))
     else:
-        show(content.sheets() if sheets is None else sheets, terminal())
+        screen.show(content.sheets() if sheets is None else sheets, screen.terminal())
+
+
+def _forgive_signs() -> None:
+    """Print ? for a sign that the output cannot take: an answer that was paid for must not be lost to a ±."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def main() -> None:
     """The `discretion` command."""
-    forgive_signs()
+    _forgive_signs()
     app()

@@ -3,7 +3,6 @@
 import csv
 from collections.abc import Callable, Mapping, Sequence
 from getpass import getuser
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -146,6 +145,8 @@ def _remember(context: typer.Context, value: bool) -> bool:
 
 def _tell_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version  # slow to load
+
         typer.echo(f"discretion {version('discretion')}")
         raise typer.Exit
 

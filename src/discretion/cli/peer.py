@@ -1,20 +1,27 @@
 """The commands `discretion peer ...`. This file loads without the extra `peers`, and says what to install."""
 
-import asyncio
-import signal
 from importlib import import_module
 from importlib.util import find_spec
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discretion.cli import option
+from discretion.cli.later import Later
 from discretion.errors import InvalidDeclaration
-from discretion.preference import MICRO
 from discretion.render.sheet import Sheet, amount
-from discretion.render.terminal import show, terminal
+
+if TYPE_CHECKING:
+    import asyncio
+    import signal
+
+    from discretion import preference
+    from discretion.render import terminal as screen
+else:
+    asyncio, signal = Later("asyncio"), Later("signal")
+    preference, screen = Later("discretion.preference"), Later("discretion.render.terminal")
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Compare profiles with other people, without a server."
@@ -91,8 +98,11 @@ def receipt(
 ) -> None:
     """List everything that your profile was used for, and what it cost."""
     book = _load("account").Account(account / "account.sqlite")
-    charges = [{"moment": moment, "epsilon": micro / MICRO, "purpose": what} for moment, micro, what in book.charges()]
-    found = {"budget": book.budget / MICRO, "spent": book.spent / MICRO, "charges": charges}
+    charges = [
+        {"moment": moment, "epsilon": micro / preference.MICRO, "purpose": what}
+        for moment, micro, what in book.charges()
+    ]
+    found = {"budget": book.budget / preference.MICRO, "spent": book.spent / preference.MICRO, "charges": charges}
     book.close()
     if json:
         typer.echo(dumps(found))
@@ -102,7 +112,9 @@ def receipt(
             f"An item of weight 1 has lost {amount(found['spent'])} of {amount(found['budget'])}; weight v: v times.",
         )
         columns = ("when (UTC)", "ε", "what for")
-        show([Sheet(title="Your profile was used for", columns=columns, rows=rows, notes=notes)], terminal())
+        screen.show(
+            [Sheet(title="Your profile was used for", columns=columns, rows=rows, notes=notes)], screen.terminal()
+        )
 
 
 @app.command()
@@ -144,7 +156,7 @@ def demo(
     if json:
         typer.echo(outcome.to_json())
     else:
-        show(outcome.sheets(), terminal())
+        screen.show(outcome.sheets(), screen.terminal())
         typer.echo(drawn)
 
 

@@ -30,6 +30,7 @@ _ARROW = {
     "TIMESTAMP": pa.timestamp("us"),
 }
 _ONE = exp.Literal.number(1)
+_DIGITS = range(1, 7)  # of a person's digest: places in its text
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -151,10 +152,13 @@ class _Build:
         names = [*(key.name for key in self.rows.query.keys), *(c.name for c in self.columns if not c.bare), "c"]
         kept = self._placed_keys(kept)
         everyone = exp.Count(this=exp.Star())
-        start = exp.alias_(self._start(), "start", copy=False)
-        exceeding = exp.select(exp.column("p"), exp.alias_(everyone, "n"), start, copy=False).from_("kept", copy=False)
-        exceeding = exceeding.group_by(exp.column("p"), copy=False)
-        exceeding = exceeding.having(exp.GT(this=everyone.copy(), expression=most), copy=False)
+        digest = _digest(self.key, person_text(exp.column("p"), self.facts.person), len(_DIGITS), label="rows")
+        busy = exp.select(exp.column("p"), exp.alias_(everyone, "n"), exp.alias_(digest, "digest"), copy=False)
+        busy = busy.from_("kept", copy=False).group_by(exp.column("p"), copy=False)
+        busy = busy.having(exp.GT(this=everyone.copy(), expression=most), copy=False)
+        start = exp.alias_(_start(), "start", copy=False)
+        exceeding = exp.select(exp.column("p"), exp.column("n"), start, copy=False)
+        exceeding = exceeding.from_(busy.subquery("busy", copy=False), copy=False)
         ranked = exp.Window(
             this=exp.RowNumber(),
             partition_by=[exp.column("p", table="kept")],
@@ -338,16 +342,16 @@ class _Build:
             found = pa.array(list(levels), pa.int64())
         self.tables["levels"] = pa.table({"preference": found, "cohort": pa.array(list(levels.values()), pa.int64())})
 
-    def _start(self) -> exp.Expr:
-        """A keyed random number below the person's number of rows, from six hexadecimal digits."""
-        digest = _digest(self.key, person_text(exp.column("p"), self.facts.person), 6, label="rows")
-        start: exp.Expr = number(0)
-        for place in range(6):
-            digit = exp.Substring(this=digest.copy(), start=number(place + 1), length=_ONE.copy())
-            found = exp.StrPosition(this=exp.Literal.string("0123456789abcdef"), substr=digit)
-            shifted = exp.Mul(this=exp.paren(start, copy=False), expression=number(16))
-            start = exp.Sub(this=exp.Add(this=shifted, expression=found), expression=_ONE.copy())
-        return exp.Mod(this=exp.paren(start, copy=False), expression=exp.Count(this=exp.Star()))
+
+def _start() -> exp.Expr:
+    """A keyed random number below n, the person's number of rows, from the hexadecimal digits of their digest."""
+    start: exp.Expr = number(0)
+    for place in _DIGITS:
+        digit = exp.Substring(this=exp.column("digest"), start=number(place), length=_ONE.copy())
+        found = exp.StrPosition(this=exp.Literal.string("0123456789abcdef"), substr=digit)
+        shifted = exp.Mul(this=exp.paren(start, copy=False), expression=number(16))
+        start = exp.Sub(this=exp.Add(this=shifted, expression=found), expression=_ONE.copy())
+    return exp.Mod(this=exp.paren(start, copy=False), expression=exp.column("n"))
 
 
 def _place(key: Key, placed: bool) -> exp.Expr:

@@ -1,8 +1,9 @@
 """The ledger: who has spent what. Durable, shared by processes and machines, tamper-evident.
 
 `Ledger` (book.py) is the only door. Behind it: store.py opens the database (sqlite.py, postgresql.py), chain.py seals
-entries, head.py remembers the last seal, register.py and moving.py know the people, offer.py and spend.py the money,
-stop.py stops questions, receipt.py and history.py tell what was done. restore.py puts a copy back.
+entries, head.py remembers the last seal, snapshot.py reads what a plan depends on, register.py and moving.py know the
+people, offer.py and spend.py the money, stop.py stops questions, receipt.py and history.py tell what was done, and
+restore.py puts a copy back.
 """
 
 from discretion.ledger.book import Ledger
@@ -10,6 +11,7 @@ from discretion.ledger.offer import Cohort, Offer, available
 from discretion.ledger.people import person_text
 from discretion.ledger.receipt import Receipt, StatedPreference, Use
 from discretion.ledger.register import Register
+from discretion.ledger.snapshot import Snapshot
 from discretion.ledger.stop import Stop
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "Offer",
     "Receipt",
     "Register",
+    "Snapshot",
     "StatedPreference",
     "Stop",
     "Use",

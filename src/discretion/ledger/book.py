@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from fractions import Fraction
 from time import sleep
 from types import TracebackType
 from typing import Any, Self
@@ -11,7 +10,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from discretion.declaration.table import Table
-from discretion.guarantee import PICO, Guarantee, Model
+from discretion.guarantee import PICO, Guarantee
 from discretion.ledger import moving, schema, spend
 from discretion.ledger.chain import entries, find, verify_tip
 from discretion.ledger.clock import Clock
@@ -20,7 +19,8 @@ from discretion.ledger.notice import declared_charges
 from discretion.ledger.offer import Cohort, Offer
 from discretion.ledger.people import person_text
 from discretion.ledger.receipt import Receipt, receipt
-from discretion.ledger.register import Register, cohorts_of, enroll, last_changes, load, load_all
+from discretion.ledger.register import Register, cohorts_of, enroll, load, load_all
+from discretion.ledger.snapshot import Snapshot, declared_table
 from discretion.ledger.stop import Stop, refuse_stopped, resume, stop, stops
 from discretion.ledger.store import Store
 from discretion.preference import MICRO
@@ -29,8 +29,8 @@ from discretion.preference import MICRO
 class Ledger:
     """Who has spent what: an SQLite file or a PostgreSQL database, shared by any number of processes.
 
-    One question is `offer`, a plan, `charge`, the computation, `deliver`. A charge is on disk before it returns and
-    never refunded: a crash may waste budget, it may not leak.
+    One question is a `snapshot`, a plan, `charge`, the computation, `deliver`. A charge is on disk before it returns
+    and never refunded: a crash may waste budget, it may not leak.
     """
 
     def __init__(self, place: str, *, create: bool = True, migrate: bool = False, clock: Clock | None = None) -> None:
@@ -39,6 +39,7 @@ class Ledger:
         try:
             with self._store.reading() as db:
                 verify_tip(db)
+                self._declarations = Snapshot(db).declarations()
         except BaseException:
             self.close()
             raise
@@ -116,8 +117,8 @@ class Ledger:
 
     def register(self, name: str) -> Register:
         """The register of this name: its source, fingerprint and levels."""
-        with self._store.reading() as db:
-            return load(db, name)
+        with self.snapshot() as seen:
+            return seen.register(name)
 
     def registers(self) -> tuple[Register, ...]:
         """Every register."""
@@ -131,10 +132,8 @@ class Ledger:
 
     def changes(self, register: str, *, at: int | None = None) -> pa.Table:
         """(person, cohort) of everybody who is not where they were enrolled, newcomers included; as of entry `at`."""
-        with self._store.reading() as db:
-            rows = [(row.person, row.cohort) for row in last_changes(db, load(db, register), at=at)]
-        people, cohorts = zip(*rows, strict=True) if rows else ((), ())
-        return pa.table({"person": pa.array(people, pa.string()), "cohort": pa.array(cohorts, pa.int64())})
+        with self.snapshot() as seen:
+            return seen.changes(seen.register(register), at=at)
 
     # Tables ---------------------------------------------------------------------------------------------------------
 
@@ -150,23 +149,29 @@ class Ledger:
 
     def tables(self) -> tuple[Table, ...]:
         """Every table."""
-        with self._store.reading() as db:
-            return tuple(map(Table.from_stored, db.scalars(sa.select(schema.declaration.c.body).order_by("name"))))
+        with self.snapshot() as seen:
+            self._declarations = seen.declarations()
+        return self.last_tables
+
+    @property
+    def last_tables(self) -> tuple[Table, ...]:
+        """Every table as it was when this ledger was opened, or when `tables` was called last."""
+        return tuple(map(declared_table, self._declarations))
 
     # One question ---------------------------------------------------------------------------------------------------
 
-    def offer(
-        self,
-        register: str,
-        *,
-        share: float | Fraction = 0.1,
-        parts: int = 1,
-        partial: bool = False,
-        model: Model = "personalized",
-    ) -> Offer:
-        """What everybody may spend on each part of a question; refused if somebody cannot pay (see `partial`)."""
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """Read one state of the ledger, in one transaction."""
         with self._store.reading() as db:
-            return spend.offer(db, register, share=share, parts=parts, partial=partial, model=model)
+            yield Snapshot(db)
+
+    def offer(self, register: str, **terms: Any) -> Offer:
+        """What everybody may spend on each part of a question; refused if somebody cannot pay (see `partial`)."""
+        with self.snapshot() as seen:
+            made = seen.offer(seen.register(register), **terms)
+        made.available  # noqa: B018  refuses here rather than at the charge
+        return made
 
     def charge(
         self,
@@ -195,15 +200,19 @@ class Ledger:
         with self._store.writing():
             yield
 
-    def deliver(self, entry: str, answer: str) -> str:
-        """Seal the answer (JSON) that a charge paid for, before anybody sees it."""
+    def deliver(self, entry: str, answer: str, *, fingerprint: str = "") -> str:
+        """Seal the answer (JSON) that a charge paid for, before anybody sees it.
+
+        With the `fingerprint` of the register that was paid for, an answer is refused if the register was refreshed
+        since: it may have been computed with other preferences.
+        """
         with self._store.writing() as tx:
-            return spend.deliver(tx, entry, answer).id
+            return spend.deliver(tx, entry, answer, fingerprint).id
 
     def answered(self, question: str) -> str | None:
         """The answer (JSON) delivered to the very same question before, free of charge."""
-        with self._store.reading() as db:
-            return spend.answered(db, question)
+        with self.snapshot() as seen:
+            return seen.answered(question)
 
     def awaited(self, question: str) -> str | None:
         """The answer to the very same question; wait while somebody who paid for it computes it.

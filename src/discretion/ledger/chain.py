@@ -13,6 +13,11 @@ from discretion.ledger import schema
 from discretion.ledger.clock import Clock
 
 GENESIS = "0" * 64
+# Statements of every question are built once: that takes longer than running them.
+_INSERT = sa.insert(schema.entry)
+_EXTEND = sa.update(schema.ledger)
+_ENTRY = sa.select(schema.entry).where(schema.entry.c.seq == sa.bindparam("wanted"))
+_SETTLED = sa.select(schema.entry.c.seq).where(schema.entry.c.settles == sa.bindparam("wanted"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +60,9 @@ def append(
     seq = tx.seq + 1
     body = canonical({**facts, "kind": kind, "previous": tx.hash, "seq": seq, "time": tx.clock.now()})
     entry = Entry(seq=seq, kind=kind, facts=json.loads(body), hash=digest(body))
-    tx.db.execute(
-        sa.insert(schema.entry).values(
-            seq=seq, kind=kind, body=body, hash=entry.hash, question=question, settles=settles
-        )
-    )
-    tx.db.execute(sa.update(schema.ledger).values(seq=seq, hash=entry.hash))
+    row = {"seq": seq, "kind": kind, "body": body, "hash": entry.hash, "question": question, "settles": settles}
+    tx.db.execute(_INSERT, row)
+    tx.db.execute(_EXTEND, {"seq": seq, "hash": entry.hash})
     tx.seq, tx.hash = seq, entry.hash
     return entry
 
@@ -81,15 +83,15 @@ def read(row: sa.Row[Any]) -> Entry:
 def find(db: sa.Connection, id: str) -> Entry:
     """The entry with this id."""
     seq, _, seal = id.partition("-")
-    found = next(entries(db, wanted=[int(seq)]), None) if seq.isascii() and seq.isdigit() and seal else None
-    if found is None or found.id != id:
+    row = db.execute(_ENTRY, {"wanted": int(seq)}).one_or_none() if seq.isascii() and seq.isdigit() and seal else None
+    if row is None or (found := read(row)).id != id:
         raise InvalidDeclaration(f"The ledger has no entry {id!r}; `history` lists them.")
     return found
 
 
 def settled(db: sa.Connection, seq: int) -> bool:
     """Tell whether a later entry ended this charge: its answer was delivered, or will never come."""
-    return db.scalar(sa.select(schema.entry.c.seq).where(schema.entry.c.settles == seq)) is not None
+    return db.scalar(_SETTLED, {"wanted": seq}) is not None
 
 
 def verify_tip(db: sa.Connection) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -9,12 +10,12 @@ from sqlglot import exp
 from discretion.errors import LedgerCorrupt, LedgerFailed, SourceChanged, TableStopped
 from discretion.ledger import Ledger
 from discretion.ledger.clock import Clock
+from discretion.ledger.spend import CHANGED
 from discretion.query import Query
 from discretion.release import Release
 
 logger = logging.getLogger(__name__)
 
-CHANGED = "A source changed while it was read. The charge stands; ask again."
 # None of these can depend on a row: they are told as they are, and stop nothing.
 _HARMLESS = (SourceChanged, TableStopped, LedgerFailed, LedgerCorrupt)
 
@@ -52,7 +53,12 @@ def contained(
 
 def shape_of(query: Query) -> str:
     """Return the form of a question: its canonical text without literals and names that the analyst chose."""
-    tree = sqlglot.parse_one(query.text, dialect="duckdb")
+    return _shape(query.text)
+
+
+@lru_cache(maxsize=256)
+def _shape(text: str) -> str:
+    tree = sqlglot.parse_one(text, dialect="duckdb")
     tree.set("expressions", [one.this if isinstance(one, exp.Alias) else one for one in tree.expressions])
     return str(tree.transform(_without_literals).sql("duckdb", comments=False))
 

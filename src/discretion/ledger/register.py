@@ -6,6 +6,7 @@ A person is where their last `change` put them, and else in the cohort of everyb
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -21,6 +22,12 @@ from discretion.preference import allowance
 
 MOST_LEVELS = 10_000
 _FIELDS = tuple(Cohort.__dataclass_fields__)
+_NAMED = sa.select(schema.register).where(schema.register.c.name == sa.bindparam("wanted"))
+_COHORTS = (
+    sa.select(*(schema.cohort.c[name] for name in _FIELDS))
+    .where(schema.cohort.c.register == sa.bindparam("wanted"))
+    .order_by(schema.cohort.c.id)
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +58,7 @@ class Register:
 
 def load(db: sa.Connection, name: str) -> Register:
     """The register of this name."""
-    row = db.execute(sa.select(schema.register).where(schema.register.c.name == name)).one_or_none()
+    row = db.execute(_NAMED, {"wanted": name}).one_or_none()
     if row is None:
         raise InvalidDeclaration(f"There is no register {name!r}; enrol it with `register` or `protect` first.")
     return _register(row)
@@ -75,8 +82,7 @@ def cohorts_of(db: sa.Connection, register: Register) -> tuple[Cohort, ...]:
 
 def stored_cohorts(db: sa.Connection, register: Register) -> tuple[Cohort, ...]:
     """Every cohort as stored, unchecked."""
-    columns = [schema.cohort.c[name] for name in _FIELDS]
-    rows = db.execute(sa.select(*columns).where(schema.cohort.c.register == register.id).order_by(schema.cohort.c.id))
+    rows = db.execute(_COHORTS, {"wanted": register.id})
     return tuple(Cohort(**dict(zip(_FIELDS, row, strict=True))) for row in rows)
 
 
@@ -188,16 +194,22 @@ def last_changes(
     db: sa.Connection, register: Register, *, at: int | None = None, origin: str | None = None
 ) -> Iterator[sa.Row[Any]]:
     """Everybody's last change up to entry `at`."""
+    query = _last_changes(until=at is not None, by_origin=origin is not None)
+    return iter(db.execute(query, {"wanted": register.id, "at": at, "whence": origin}))
+
+
+@cache
+def _last_changes(*, until: bool, by_origin: bool) -> sa.Select[Any]:
     change, later = schema.change, schema.change.alias()
     last = sa.select(sa.func.max(later.c.seq)).where(
         later.c.register == change.c.register, later.c.person == change.c.person
     )
-    wanted = sa.select(change).where(change.c.register == register.id)
-    if at is not None:
-        last = last.where(later.c.seq <= at)
-    if origin is not None:
-        last = last.where(later.c.origin == origin)
-    return iter(db.execute(wanted.where(change.c.seq == last.scalar_subquery()).order_by(change.c.person)))
+    if until:
+        last = last.where(later.c.seq <= sa.bindparam("at"))
+    if by_origin:
+        last = last.where(later.c.origin == sa.bindparam("whence"))
+    wanted = sa.select(change).where(change.c.register == sa.bindparam("wanted"))
+    return wanted.where(change.c.seq == last.scalar_subquery()).order_by(change.c.person)
 
 
 def _register(row: sa.Row[Any]) -> Register:

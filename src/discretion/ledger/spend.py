@@ -11,7 +11,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from discretion.declaration.table import Table
-from discretion.errors import BudgetExhausted, InvalidDeclaration, LedgerFailed, PlanOutdated, QueryRefused
+from discretion.errors import (
+    BudgetExhausted,
+    InvalidDeclaration,
+    LedgerFailed,
+    PlanOutdated,
+    QueryRefused,
+    SourceChanged,
+)
 from discretion.guarantee import PICO, Guarantee, Loss, Model
 from discretion.ledger import schema
 from discretion.ledger.chain import Entry, Writing, append, find, settled
@@ -21,6 +28,27 @@ from discretion.ledger.register import Register, cohorts_of, digest_cohorts, loa
 from discretion.ledger.stop import refuse_failed, refuse_stopped
 from discretion.preference import MICRO
 
+CHANGED = "A source changed while it was read. The charge stands; ask again."
+_ENTRY, _LATER, _PAID, _COHORT = schema.entry.c, schema.entry.alias().c, schema.charge.c, schema.cohort.c
+_ASKED = _ENTRY.question == sa.bindparam("wanted")
+_DECLARED = sa.select(schema.declaration.c.body).where(schema.declaration.c.name == sa.bindparam("wanted"))
+_ANSWERED = sa.select(_ENTRY.body).where(_ASKED, _ENTRY.kind == "deliver").order_by(_ENTRY.seq).limit(1)
+_PENDING = sa.select(_ENTRY.body).where(
+    _ASKED, _ENTRY.kind == "charge", ~sa.exists(sa.select(_LATER.seq).where(_LATER.settles == _ENTRY.seq))
+)
+_QUOTA = sa.select(schema.quota.c.micro_share).where(
+    schema.quota.c.table == sa.bindparam("wanted"), schema.quota.c.analyst == sa.bindparam("whose")
+)
+_PAY = (
+    sa.update(schema.cohort)
+    .where(_COHORT.id == _PAID.cohort, _PAID.seq == sa.bindparam("at"), _COHORT.register == sa.bindparam("of"))
+    .values(
+        micro_spent=_COHORT.micro_spent + _PAID.micro_epsilon,
+        pico_delta=_COHORT.pico_delta + _PAID.pico_delta,
+        micro_individual=_COHORT.micro_individual + _PAID.micro_individual,
+    )
+)
+_BALANCE = sa.update(schema.register).where(schema.register.c.id == sa.bindparam("of"))
 UNDELIVERED = timedelta(seconds=600)  # a charge without an answer is given up after this time
 
 
@@ -47,18 +75,19 @@ def declaration_text(declaration: Mapping[str, Any]) -> str:
 
 def declared(db: sa.Connection, name: str) -> Table:
     """The table of this name, as last declared."""
-    body = db.scalar(sa.select(schema.declaration.c.body).where(schema.declaration.c.name == name))
+    body = db.scalar(_DECLARED, {"wanted": name})
     if body is None:
         raise InvalidDeclaration(f"There is no table {name!r}; declare it with `protect` first.")
     return Table.from_stored(body)
 
 
-def offer(db: sa.Connection, name: str, *, share: float | Fraction, parts: int, partial: bool, model: Model) -> Offer:
-    """What everybody may spend on a question now; refused if somebody cannot pay."""
-    register = load(db, name)
+def offer(
+    db: sa.Connection, register: Register, *, share: float | Fraction, parts: int, partial: bool, model: Model
+) -> Offer:
+    """Return what everybody may spend on a question now; refuse if questions are stopped."""
     refuse_stopped(db, register)
-    made = Offer(
-        register=name,
+    return Offer(
+        register=register.name,
         share=exact(share),
         parts=parts,
         partial=partial,
@@ -67,8 +96,6 @@ def offer(db: sa.Connection, name: str, *, share: float | Fraction, parts: int, 
         members=register.members,
         fingerprint=register.fingerprint,
     )
-    made.available  # noqa: B018  refuses here rather than at the charge
-    return made
 
 
 def charge(tx: Writing, offered: Offer, guarantee: Guarantee, *, table: str, facts: Mapping[str, str]) -> Entry:
@@ -82,8 +109,8 @@ def charge(tx: Writing, offered: Offer, guarantee: Guarantee, *, table: str, fac
     refuse_failed(tx.db, register, facts["shape"])
     _obey(tx.db, declaration, offered, guarantee, analyst=facts["analyst"])
     cohorts = cohorts_of(tx.db, register)
-    current = replace(offered, cohorts=_asked(cohorts), members=register.members)
-    if (current.available, current.members) != (offered.available, offered.members):
+    current = replace(offered, cohorts=_asked(cohorts), members=register.members, fingerprint=register.fingerprint)
+    if any(getattr(current, name) != getattr(offered, name) for name in ("available", "members", "fingerprint")):
         raise PlanOutdated("Preferences or balances changed while this question was planned; ask again.")
     losses = _losses(current, guarantee, int(Fraction(str(declaration.policy.largest_delta)) * PICO))
     after = [_pay(cohort, losses.get(cohort.id, Loss(0)), offered.model) for cohort in cohorts]
@@ -112,14 +139,17 @@ def _asked(cohorts: Iterable[Cohort]) -> tuple[Cohort, ...]:
     return tuple(cohort for cohort in cohorts if cohort.people and not cohort.absent)
 
 
-def deliver(tx: Writing, id: str, answer: str) -> Entry:
-    """Seal the answer that a charge paid for, before anybody sees it."""
+def deliver(tx: Writing, id: str, answer: str, fingerprint: str = "") -> Entry:
+    """Seal the answer that a charge paid for, before anybody sees it; refuse if its register was refreshed since."""
     paid = find(tx.db, id)
     if paid.kind != "charge":
         raise InvalidDeclaration(f"Entry {id!r} is not a charge, so no answer belongs to it.")
     if settled(tx.db, paid.seq):
         raise InvalidDeclaration(f"The answer that entry {id!r} paid for was delivered before; a charge pays once.")
-    refuse_stopped(tx.db, load(tx.db, paid.facts["register"]))  # or every question under way would tell if it fails
+    register = load(tx.db, paid.facts["register"])
+    refuse_stopped(tx.db, register)  # or every question under way would tell if it fails
+    if fingerprint and fingerprint != register.fingerprint:
+        raise SourceChanged(CHANGED)
     try:
         content = json.loads(answer)
     except ValueError:
@@ -143,11 +173,10 @@ def abandon(tx: Writing, id: str) -> Entry | None:
 
 def pending(db: sa.Connection, question: str) -> set[str]:
     """Return the registers that paid for this question and whose answer may still be delivered."""
-    paid, later = schema.entry.c, schema.entry.alias().c
-    ended = sa.exists(sa.select(later.seq).where(later.settles == paid.seq))
-    query = sa.select(paid.body).where(paid.question == question, paid.kind == "charge", ~ended)
     now = datetime.now(UTC)
-    found = [json.loads(body) for body in db.scalars(query)]  # abs: another machine's clock may be ahead
+    found = [
+        json.loads(body) for body in db.scalars(_PENDING, {"wanted": question})
+    ]  # abs: another machine's clock may be ahead
     return {one["register"] for one in found if abs(now - datetime.fromisoformat(one["time"])) < UNDELIVERED}
 
 
@@ -159,10 +188,7 @@ def _refuse_twice(db: sa.Connection, question: str) -> None:
 
 def answered(db: sa.Connection, question: str) -> str | None:
     """The answer delivered to the very same question before, if there is one."""
-    entry = schema.entry.c
-    body = db.scalar(
-        sa.select(entry.body).where(entry.question == question, entry.kind == "deliver").order_by(entry.seq).limit(1)
-    )
+    body = db.scalar(_ANSWERED, {"wanted": question})
     return None if body is None else str(json.loads(body)["answer"])
 
 
@@ -251,23 +277,12 @@ def _store(db: sa.Connection, register: Register, entry: Entry, losses: Mapping[
     ]
     if rows:
         insert_many(db, schema.charge, rows)
-        cohort, paid = schema.cohort.c, schema.charge.c
-        db.execute(
-            sa.update(schema.cohort)
-            .where(cohort.id == paid.cohort, paid.seq == entry.seq, cohort.register == register.id)
-            .values(
-                micro_spent=cohort.micro_spent + paid.micro_epsilon,
-                pico_delta=cohort.pico_delta + paid.pico_delta,
-                micro_individual=cohort.micro_individual + paid.micro_individual,
-            )
-        )
-    changed = sa.update(schema.register).where(schema.register.c.id == register.id)
-    db.execute(changed.values(balances=entry.facts["balances"]))
+        db.execute(_PAY, {"at": entry.seq, "of": register.id})
+    db.execute(_BALANCE, {"of": register.id, "balances": entry.facts["balances"]})
 
 
 def _quota_used(db: sa.Connection, table: str, analyst: str) -> int:
-    quota = schema.quota.c
-    return db.scalar(sa.select(quota.micro_share).where(quota.table == table, quota.analyst == analyst)) or 0
+    return db.scalar(_QUOTA, {"wanted": table, "whose": analyst}) or 0
 
 
 def _use_quota(db: sa.Connection, table: str, analyst: str, share: Fraction) -> None:

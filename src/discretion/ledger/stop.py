@@ -9,6 +9,10 @@ from discretion.ledger import schema
 from discretion.ledger.chain import Entry, Writing, append, entries, find, settled
 from discretion.ledger.register import Register, load
 
+_OF = schema.stop.c.register == sa.bindparam("wanted")
+_OPEN = sa.select(schema.stop.c.seq).where(_OF, schema.stop.c.resumed.is_(None)).order_by(schema.stop.c.seq).limit(1)
+_FAILED = sa.select(schema.stop.c.seq).where(_OF, schema.stop.c.shape == sa.bindparam("form")).limit(1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Stop:
@@ -78,15 +82,11 @@ def refuse_stopped(db: sa.Connection, register: Register) -> None:
 
 def refuse_failed(db: sa.Connection, register: Register, shape: str) -> None:
     """Refuse a statement shape that failed before, even after the register was resumed."""
-    table = schema.stop.c
-    failed = sa.select(table.seq).where(table.register == register.id, table.shape == shape).limit(1)
-    if shape and db.scalar(failed) is not None:
+    if shape and db.scalar(_FAILED, {"wanted": register.id, "form": shape}) is not None:
         raise QueryRefused("A question of this form failed before, so it is refused. Ask in another way.")
 
 
 def _open(db: sa.Connection, register: Register) -> int | None:
     """Return the entry that stopped a register, None if it is not stopped."""
-    table = schema.stop.c
-    open_stop = sa.select(table.seq).where(table.register == register.id, table.resumed.is_(None))
-    found = db.scalar(open_stop.order_by(table.seq).limit(1))
+    found = db.scalar(_OPEN, {"wanted": register.id})
     return None if found is None else int(found)

@@ -24,6 +24,8 @@ from discretion.ledger.clock import Clock
 from discretion.ledger.failure import reason
 from discretion.ledger.head import Head
 
+_LOCKED = sa.select(schema.ledger).with_for_update()
+_END = sa.select(schema.ledger.c.seq, schema.ledger.c.hash)
 _active: set[object] = set()  # transactions of this process that are under way
 _forked_from: set[int] = set()  # this process, if it was forked while another thread used a ledger
 
@@ -78,7 +80,7 @@ class Store:
         known = head.seen(self._key)
         isolation = {"isolation_level": "REPEATABLE READ"} if self.is_postgresql else {}
         with self._transaction(**isolation) as db:
-            self._verify(db, known)
+            self._verify(db, known, db.execute(_END).one_or_none() if self._verifies else None)
             yield db
 
     @contextmanager
@@ -93,8 +95,8 @@ class Store:
         with self._transaction(**isolation) as db:
             if self.is_postgresql:
                 postgresql.prepare_to_write(db)
-            end = db.execute(sa.select(schema.ledger).with_for_update()).one()
-            self._verify(db, known)
+            end = db.execute(_LOCKED).one()
+            self._verify(db, known, end)
             tx = self._held.writing = Writing(db, seq=end.seq, hash=end.hash, clock=self._clock)
             try:
                 yield tx
@@ -162,17 +164,18 @@ class Store:
                 "A text contains half of a surrogate pair, which is not a character. Remove it."
             ) from None
 
-    def _verify(self, db: sa.Connection, known: Head | None) -> None:
-        if not self._remembers or not self._key[1]:
-            return
-        end = db.execute(sa.select(schema.ledger.c.seq, schema.ledger.c.hash)).one_or_none()
-        if end is not None:
+    @property
+    def _verifies(self) -> bool:
+        return self._remembers and bool(self._key[1])
+
+    def _verify(self, db: sa.Connection, known: Head | None, end: Any) -> None:
+        if self._verifies and end is not None:
             found = Head(end.seq, end.hash)
             restored = head.verify(db, found, known)
             head.remember(self._key, found, anew=restored)
 
     def _remember(self, end: Head) -> None:
-        if self._remembers and self._key[1]:
+        if self._verifies:
             head.remember(self._key, end)
 
     def _check(self, *, create: bool, migrate: bool) -> None:

@@ -107,8 +107,9 @@ def lump(share: Floats, heads: Integers, means: Means) -> float:
     Where few people have a value and few people's weights multiply it, the sum is a Poisson number of such weights.
     One weight more than `Error.half_width` gives its variance covers any Poisson law, at 50% to 99.9%.
     """
-    largest = float(np.abs(share - 1)[heads > 0].max(initial=0.0))
-    return sqrt(means.lopsided) * largest if means.at_random else 0.0
+    if not means.at_random:
+        return 0.0
+    return sqrt(means.lopsided) * float(np.abs(share - 1)[heads > 0].max(initial=0.0))
 
 
 def over(heads: Integers, values: Floats) -> float:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -98,6 +100,7 @@ def propose(
     )
 
 
+@lru_cache(maxsize=8)  # under every belief it is the same
 def _error(aggregate: Aggregate, specification: Specification) -> Error:
     """The root mean squared error is at most that of P(j) ∝ exp(−C(j)/2), j = −n..n, C(j) the |j| smallest ε of all.
 
@@ -108,8 +111,7 @@ def _error(aggregate: Aggregate, specification: Specification) -> Error:
     levels, heads = specification.micro, specification.heads
     enough = 120 * MICRO // np.maximum(levels, 1) + 1  # people beyond whom the weights are below e^−60
     used = np.append(0, np.cumsum(levels * heads))[:-1] < 120 * MICRO
-    costs = cheapest(levels[used], np.minimum(heads, enough)[used]) / (2 * MICRO)
-    weights = np.exp(-costs)
-    weights[1:] *= 2
-    mean_square = np.average(np.arange(len(costs), dtype=np.float64) ** 2, weights=weights)
-    return Error(bias=0.0, noise=float(np.sqrt(mean_square)), limits=limits(aggregate, specification))
+    weights = np.exp(np.cumsum(np.repeat(levels[used], np.minimum(heads, enough)[used])) / (-2 * MICRO))  # of ±1, ±2 …
+    squares = np.arange(1.0, weights.size + 1) ** 2
+    mean_square = 2 * float((weights * squares).sum()) / (1 + 2 * float(weights.sum()))
+    return Error(bias=0.0, noise=sqrt(mean_square), limits=limits(aggregate, specification))

@@ -1,7 +1,7 @@
 """Pooled: one weighted release for every band of similar ε; what they say together is estimated afterwards."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -113,7 +113,6 @@ def pool_of(aggregate: Aggregate, specification: Specification, belief: Belief, 
     """The estimation for these bands."""
     means, full = believed(aggregate, belief), believed(aggregate, Belief())
     width = full.high - full.low
-    units = [unit_of(specification.micro[slice(*band)]) for band in bands]
     return Pool(
         aggregate=aggregate,
         specification=specification,
@@ -123,14 +122,17 @@ def pool_of(aggregate: Aggregate, specification: Specification, belief: Belief, 
         variance=means.variance,
         narrow=(means.high - means.low) / width,
         centre=float(centre(aggregate, belief)),
-        deviations=tuple(
-            sqrt(laplace_variance(float(part.scale) * MICRO / unit)) * unit
-            for part in parts(aggregate)
-            for unit in units
-        ),
+        deviations=_deviations(aggregate, specification, bands),
         assumption="; ".join(filter(None, [ASSUMES, str(belief)])),
         limits=limits(aggregate, specification),
     )
+
+
+def _deviations(aggregate: Aggregate, specification: Specification, bands: tuple[Span, ...]) -> tuple[float, ...]:
+    """Return the standard deviation of the noise of every part of every band, in the units of the totals."""
+    units = [unit_of(specification.micro[slice(*band)]) for band in bands]
+    scales = [float(part.scale) * MICRO for part in parts(aggregate)]
+    return tuple(sqrt(laplace_variance(scale / unit)) * unit for scale in scales for unit in units)
 
 
 def propose(aggregate: Aggregate, specification: Specification, belief: Belief, *, bands: int | None = None) -> Pooled:
@@ -145,7 +147,9 @@ def propose(aggregate: Aggregate, specification: Specification, belief: Belief, 
     means = believed(aggregate, belief)
     if not means.high > means.low:
         raise Unsuitable("Nothing can vary within these bounds, so there is nothing to estimate.")
-    tried = [pool_of(aggregate, specification, belief, cut) for cut in dict.fromkeys(_cuts(specification, bands))]
+    cuts = list(dict.fromkeys(_cuts(specification, bands)))
+    first = pool_of(aggregate, specification, belief, cuts[0])
+    tried = [replace(first, bands=cut, deviations=_deviations(aggregate, specification, cut)) for cut in cuts]
     least = min(pool.predicted.total for pool in tried)
     good = [pool for pool in tried if pool.predicted.total <= TOLERANCE * least]
     best = min(good, key=lambda pool: (-len(pool.bands), pool.predicted.total))  # more bands see more of the relation

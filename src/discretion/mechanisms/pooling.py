@@ -58,6 +58,45 @@ def steps_of(specification: Specification) -> Steps:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Priors:
+    """Prior covariances of what each step's people add to the total of their band; a cut into bands sums them up."""
+
+    steps: Steps
+    gradual: Floats  # (step, step)
+    everybody: Floats  # (step): with everybody's average
+    variance: float  # of everybody's average
+
+    def design(self, firsts: list[int]) -> Design:
+        """Return the design for bands that begin at these cohorts; only everybody's average is asked about."""
+        places = np.searchsorted(self.steps.starts, firsts)
+        skip, places, size = places[0], places - places[0], len(firsts)  # people who chose 0 are in no band
+        owned, people = self.steps.owned[skip:], np.maximum(self.steps.heads[skip:], 1)
+        total, everyone = np.maximum(np.add.reduceat(owned, places), 1e-300), self.steps.heads.sum()
+        gradual, white = np.empty((2, size + 1, size + 1))
+        summed = np.add.reduceat(np.add.reduceat(self.gradual[skip:, skip:], places, axis=0), places, axis=1)
+        gradual[:size, :size] = summed / np.outer(total, total)
+        gradual[size, :size] = gradual[:size, size] = np.add.reduceat(self.everybody[skip:], places) / total
+        gradual[size, size] = self.variance
+        white[:size, :size] = np.diag(np.add.reduceat(owned**2 / people, places) / total**2)
+        white[size, :] = white[:, size] = 1 / everyone
+        return Design(bands=size, ones=np.ones(size + 1), gradual=gradual, white=white)
+
+
+@lru_cache(maxsize=8)
+def _priors_of(specification: Specification) -> Priors:
+    steps = steps_of(specification)
+    each = small_area.gradual_covariance(steps.heads)
+    share = steps.heads / steps.heads.sum()
+    everybody = (each * share).sum(axis=1)
+    return Priors(
+        steps=steps,
+        gradual=each * np.outer(steps.owned, steps.owned),
+        everybody=everybody * steps.owned,
+        variance=float((everybody * share).sum()),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Estimate:
     """What is known after a release, by row, in the units of the answer."""
 
@@ -95,18 +134,15 @@ class Pool:
     def design(self) -> Design:
         """Observed: every band, weighted by ε. Asked about: everybody, the halves' difference, every band by heads."""
         steps, bands = steps_of(self.specification), len(self.bands)
-        member = self.band_of == np.arange(bands)[:, None]  # (band, step)
         ends = np.cumsum(steps.heads)
         half = ends[-1] / 2
         strict = np.clip(half - (ends - steps.heads), 0, steps.heads)  # how many of each step are in the stricter half
-        averages = [
-            *(member * steps.owned),
-            steps.heads,
-            *(member * steps.heads),
-        ]
-        averages = [row / max(float(row.sum()), 1e-300) for row in averages]
-        averages.insert(bands + DIFFERENCE, (steps.heads - 2 * strict) / half)
-        return Design.of(steps.heads, np.array(averages), bands, trends=[bands + DIFFERENCE])
+        difference = (steps.heads - 2 * strict) / half
+        members = self.band_of == np.arange(bands)[:, None]  # (band, step)
+        averages = np.vstack([members * steps.owned, steps.heads, difference, members * steps.heads])
+        sums = averages.sum(axis=1, keepdims=True)
+        sums[bands + DIFFERENCE] = 1  # a difference of averages already
+        return Design.of(steps.heads, averages / np.maximum(sums, 1e-300), bands, trends=[bands + DIFFERENCE])
 
     @cached_property
     def owned(self) -> Floats:
@@ -123,9 +159,10 @@ class Pool:
         For a ratio, as if everybody had a value and groups were equally large.
         """
         noise = (np.array(self.deviations).reshape(-1, len(self.bands)) / self.owned) ** 2  # (part, band)
+        design = _priors_of(self.specification).design([first for first, _ in self.bands])
         if is_affine(self.aggregate):
             found = small_area.expected_variance(
-                self.design,
+                design,
                 noise[0] / self.width**2,
                 variance=self.variance / self.width**2,
                 reach=self.narrow,
@@ -134,7 +171,7 @@ class Pool:
         rows = self.aggregate.rows_per_person / self.aggregate.groups
         noise = noise[0] / (self.aggregate.upper - self.aggregate.lower) ** 2 + noise[1]
         found = small_area.expected_variance(
-            self.design, noise, variance=rows * self.aggregate.rows_per_person, reach=2 * rows
+            design, noise, variance=rows * self.aggregate.rows_per_person, reach=2 * rows
         )
         return self._error(sqrt(found) / rows * self._half)
 

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from scipy.special import ndtr
 
 from discretion.noise import Floats
 from discretion.preference import Integers
@@ -50,8 +49,7 @@ class Design:
         ∫ S_a S_b with S_a(s) = Σ_{t_c > s} a_c is Σ a_c b_c' min(t_c, t_c'), so it takes one pass over the levels.
         """
         people = np.maximum(heads, 1).astype(np.float64)
-        ends = np.cumsum(heads)
-        places = (ends - heads / 2) / max(int(ends[-1]), 1)
+        places = _places(heads)
         beyond = np.cumsum(averages[:, ::-1], axis=1)[:, ::-1]
         gaps, line = np.diff(places, prepend=0.0), averages @ (places - 0.5)
         drawn = averages.copy()
@@ -94,6 +92,8 @@ class Posterior:
 
     def below(self, values: Floats, average: int = 0, *, cautious: bool = True) -> Floats:
         """P(average ≤ value), for values by (row, anything)."""
+        from scipy.special import ndtr  # slow to load, and plans need no probabilities
+
         centre, width = self.means[..., average], np.maximum(self.deviations[..., average], 1e-150)
         z = (values[:, None, :] - centre[:, :, None]) / width[:, :, None]
         tail = 0.5 * np.exp(-np.sqrt(2) * np.abs(z))
@@ -113,6 +113,20 @@ class Posterior:
             short = self.below(middle, average) < asked
             low, high = np.where(short, middle, low), np.where(short, high, middle)
         return np.asarray((low + high) / 2)
+
+
+def _places(heads: Integers) -> Floats:
+    """Where each level lies among all people, from 0 to 1."""
+    ends = np.cumsum(heads)
+    return np.asarray((ends - heads / 2) / max(int(ends[-1]), 1))
+
+
+def gradual_covariance(heads: Integers) -> Floats:
+    """(level, level): of the levels' means, for τ = 1; `Design.gradual` has that of averages over levels."""
+    places = _places(heads)
+    return np.asarray(
+        (1 - STRAIGHT) * np.minimum.outer(places, places) + STRAIGHT * np.outer(places - 0.5, places - 0.5)
+    )
 
 
 def half_normal(scale: float) -> Floats:
@@ -150,9 +164,7 @@ def _posterior(
     design: Design, observed: Floats, noise: Floats, variance: Floats, reach: Floats, centre: float
 ) -> Posterior:
     size = design.bands
-    reach2 = (reach**2)[:, None, None, None]
-    known = design.white * variance[:, None, None, None] + np.outer(design.ones, design.ones) * WIDE**2 * reach2
-    full = known + (TAUS**2)[None, :, None, None] * design.gradual * reach2  # (row, τ, average, average)
+    full = _covariances(design, variance, reach)  # (row, τ, average, average)
     seen = full[..., :size, :size] + (np.eye(size) * noise[:, :, None])[:, None]
     across = full[..., size:, :size]
     off = np.broadcast_to((observed - centre * design.ones[:size])[:, None, :, None], (*seen.shape[:3], 1))
@@ -161,7 +173,7 @@ def _posterior(
     means = centre * design.ones[size:] + (across * surprise[:, :, None, :]).sum(axis=-1)
     explained = (np.swapaxes(across, -1, -2) * gains).sum(axis=-2)
     left = np.diagonal(full[..., size:, size:], axis1=-2, axis2=-1) - explained
-    left = np.maximum(left, 1e-18 * reach2[..., 0])
+    left = np.maximum(left, 1e-18 * (reach**2)[:, None, None])
     fit = -0.5 * ((off[..., 0] * surprise).sum(axis=-1) + np.linalg.slogdet(seen)[1])
     likelihood = np.exp(fit - fit.max(axis=1, keepdims=True))
     priors = half_normal(PRIOR) * likelihood, (TAUS > 0) * likelihood + 1e-300
@@ -175,17 +187,20 @@ def _posterior(
     )
 
 
+def _covariances(design: Design, variance: Floats, reach: Floats) -> Floats:
+    """(row, τ, average, average): the prior covariances of all averages."""
+    reach2 = (reach**2)[:, None, None, None]
+    known = design.white * variance[:, None, None, None] + np.outer(design.ones, design.ones) * WIDE**2 * reach2
+    return np.asarray(known + (TAUS**2)[None, :, None, None] * design.gradual * reach2)
+
+
 def expected_variance(design: Design, noise: Floats, *, variance: float, reach: float) -> float:
     """The posterior variance of the first average asked about, averaged over τ: known before anything is released."""
-    found = posterior(
-        design,
-        np.zeros((1, design.bands)),
-        noise[None],
-        variance=np.array([variance]),
-        reach=np.array([reach]),
-        centre=0.0,
-    )
-    return float(half_normal(BEFOREHAND) @ found.deviations[0, :, 0] ** 2)
+    size = design.bands
+    full = _covariances(design, np.array([variance]), np.array([reach]))[0]  # (τ, average, average)
+    seen, across = full[:, :size, :size] + np.diag(noise), full[:, size, :size]
+    explained = (across * np.linalg.solve(seen, across[..., None])[..., 0]).sum(axis=-1)
+    return float(half_normal(BEFOREHAND) @ np.maximum(full[:, size, size] - explained, 1e-18 * reach**2))
 
 
 def estimate_shares(

@@ -5,7 +5,6 @@ from functools import lru_cache
 from math import asinh, exp, expm1, inf, sinh, sqrt
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from discretion import noise
 from discretion.errors import InvalidDeclaration, Unsuitable
@@ -116,6 +115,8 @@ def exact_loss(gamma: float, alpha: float, beta: float) -> float:
 
 def _largest(gamma: float, alpha: float, log_ratio: float) -> float:
     """sup over z ≥ 0, on the scale t = z/(1 + z)."""
+    from scipy.optimize import minimize_scalar  # slow to load, and only asked for by name
+
     shift, stretch = alpha * min(1.0, exp(-log_ratio)), exp(log_ratio)
 
     def value(t: Floats) -> Floats:

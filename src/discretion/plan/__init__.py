@@ -13,7 +13,7 @@ import numpy as np
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.guarantee import Guarantee
 from discretion.mechanisms import BY_NAME, MECHANISMS, Belief, Mechanism
-from discretion.plan.assumption import Prediction, predictions
+from discretion.plan.assumption import Prediction, predictions, proposed
 from discretion.preference import MICRO, Specification
 from discretion.release import Error
 from discretion.render.sheet import Sheet, Shown, amount
@@ -198,6 +198,9 @@ def _is_float(candidate: Candidate) -> bool:
 def _candidate(
     name: str, aggregate: Aggregate, specification: Specification, belief: Belief, options: dict[str, Any]
 ) -> Candidate:
+    if not options:
+        found = proposed(name, aggregate, specification, belief)
+        return Candidate(name=name, reason=found) if isinstance(found, str) else Candidate(name=name, mechanism=found)
     try:
         return Candidate(name=name, mechanism=MECHANISMS[name](aggregate, specification, belief, **options))
     except Unsuitable as refusal:

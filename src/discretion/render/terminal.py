@@ -1,10 +1,8 @@
 """Terminal: sheets of text printed for people, on a screen as wide as it is or into a file."""
 
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from io import TextIOWrapper
 from typing import Literal
 
 from rich.box import SIMPLE_HEAD, Box
@@ -73,13 +71,6 @@ def _records(sheet: Sheet) -> Table:
                 table.add_row(Text(name), Text(cell))
         table.add_row()
     return table
-
-
-def forgive_signs() -> None:
-    """Print ? for a sign that the output cannot take: an answer that was paid for must not be lost to a ±."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")
 
 
 @contextmanager

@@ -12,13 +12,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import duckdb
 import pyarrow as pa
-import pyarrow.dataset
 from sqlglot import exp
 
 from discretion.declaration.source import EVERY_KIND, Source, public_url
@@ -210,7 +210,7 @@ def _staged(
         connection.execute(f"CREATE VIEW {STAGED} AS {_rows(place)}")
     else:  # Arrow reads times that DuckDB cannot, and keeps their unit
         files = [path for path, *_ in stamps(place or source.places[0])]
-        connection.register(STAGED, _in_utc(pyarrow.dataset.dataset(files, format="parquet")))
+        connection.register(STAGED, _in_utc(_datasets().dataset(files, format="parquet")))
     found = described(connection, f"SELECT * FROM {STAGED}")
     if unknown := sorted(set(types) - set(found)):
         raise InvalidDeclaration(f"`types` names {unknown[0]!r}, but {str(source)!r} has no such column.")
@@ -262,11 +262,16 @@ def _state(source: Source) -> list[Any]:
     return [stamp for place in source.places for path in matching(place) for stamp in stamps(path)]
 
 
+def _datasets() -> Any:
+    """Load Arrow's datasets when one is read: with them comes pandas, where it is installed."""
+    return import_module("pyarrow.dataset")
+
+
 def _arrow_rows(files: list[str]) -> Any:
     """Return the rows of Arrow IPC or Feather files."""
     if files[0].lower().endswith(".arrows"):
         return pa.concat_tables(pa.ipc.open_stream(path).read_all() for path in files)
-    return pyarrow.dataset.dataset(files, format="ipc")
+    return _datasets().dataset(files, format="ipc")
 
 
 def _in_utc(rows: Any) -> Any:
@@ -278,10 +283,10 @@ def _in_utc(rows: Any) -> Any:
     }
     if not coarse:
         return rows
-    columns = {name: pyarrow.dataset.field(name) for name in rows.schema.names}
+    columns = {name: _datasets().field(name) for name in rows.schema.names}
     columns |= {name: columns[name].cast(kind) for name, kind in coarse.items()}
     if isinstance(rows, pa.Table):
-        return pyarrow.dataset.dataset(rows).to_table(columns=columns)
+        return _datasets().dataset(rows).to_table(columns=columns)
     return rows.scanner(columns=columns).to_reader()
 
 

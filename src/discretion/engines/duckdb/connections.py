@@ -92,7 +92,9 @@ class Connections:
         return self._types[mark]
 
     def _open(self, sources: Mapping[str, str], staging: bool) -> duckdb.DuckDBPyConnection:
-        connection = duckdb.connect(":memory:", config=self.config)
+        # Made-up rows are too few for a second thread, which would only wait.
+        limits = self.config | {"threads": "1"} if staging else self.config
+        connection = duckdb.connect(":memory:", config=limits)
         files = [stamp[0] for place in sources.values() for stamp in stamps(place)]
         for name, place in sources.items():
             if is_table(place):
