@@ -14,7 +14,8 @@ import numpy as np
 
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.mechanisms.belief import Belief
-from discretion.mechanisms.linear import Linear, bessel, is_affine, parts, unit_of
+from discretion.mechanisms.form import Form, forms, is_affine, moments, parts, sizes
+from discretion.mechanisms.linear import Linear, bessel, unit_of
 from discretion.noise import Floats
 from discretion.preference import MICRO, Integers, Specification
 from discretion.release import Error
@@ -160,11 +161,45 @@ def limits(aggregate: Aggregate, specification: Specification) -> tuple[float, f
     return fixed + step * low * people, fixed + step * high * people
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Noisy:
+    """Moments of positions from −1 to 1, per row, as they are released: how far noise moves what is made of them."""
+
+    lines: Floats  # (moment, part)
+    deviations: Floats  # of the parts
+
+    @classmethod
+    def of(cls, aggregate: Aggregate, form: Form, weight: float) -> "Noisy":
+        """Return those of a form where the rows have so much weight together."""
+        scales = np.array([float(part.scale) for part in form]) / sizes(form, aggregate)
+        return cls(lines=moments(form, aggregate), deviations=sqrt(2) * scales * (MICRO / weight))
+
+    def deviation(self, rows: Floats | float, first: Floats | float, second: Floats | float) -> Any:
+        """Return the standard deviation of so many times each moment, added up."""
+        factors = np.stack(np.broadcast_arrays(rows, first, second), axis=-1)
+        return np.sqrt(np.square((factors @ self.lines) * self.deviations).sum(axis=-1))
+
+    def mean(self, away: float) -> float:
+        """Return that of a mean at most so far from the middle: Σx − m·rows."""
+        return float(self.deviation(-away, 1.0, 0.0))
+
+    def variance(self, nearest: float, furthest: float) -> float:
+        """Return the largest that a variance v can have around a mean m so far from the middle.
+
+        The slope of Σx²/n − (Σx/n)² is Σx² − 2m·Σx + (m² − v)·rows. For a given m its size is convex in v, so an end
+        attains it: 0, or 1 − m², the most that values from −1 to 1 can vary.
+        """
+        m = np.linspace(nearest, furthest, 65)[:, None]
+        v = np.array([0.0, 1.0]) * (1 - m**2)
+        return float(self.deviation(m**2 - v, -2 * m, 1.0).max())
+
+
 def ratio_error(
     aggregate: Aggregate,
     specification: Specification,
     belief: Belief,
     weights: Floats,
+    form: Form,
     coins: float = 0.0,
     part: float | None = None,
     near: float | None = None,
@@ -174,8 +209,9 @@ def ratio_error(
     How many people have a value is secret: before the release the error is stated for a full register, evenly spread
     over the groups; after it for those who have `part` of all weight in a group. Either way they are taken to have
     preferences like everybody's. τ = Σ|w/Σw − 1/n|/2 is how far the weights shift one person's share to another: a
-    mean moves by at most τ·spread. `coins`: Σ Var(weight) / (Σ weight)², where weights are drawn. A wrong denominator
-    moves a mean in proportion to its distance from the middle, and `near` is that of the released one, in steps.
+    mean moves by at most τ·spread. `coins`: Σ Var(weight) / (Σ weight)², where weights are drawn. `near` is how far
+    the released mean is from the middle, as a position from −1 to 1: noise of the number of rows moves a mean in
+    proportion to that, and values around a mean m vary by at most (m − lower)(upper − m).
     """
     means, heads, people = believed(aggregate, belief), specification.heads, specification.size
     within, assumes = limits(aggregate, specification), RATIO_ASSUMES if part is None else GROUP_ASSUMES
@@ -186,22 +222,26 @@ def ratio_error(
     share = np.asarray(weights * (people / total), dtype=np.float64)
     moved = over(heads, np.abs(share - 1)) / people / 2  # τ
     scatter = (assignment(share, heads, means) / people**2 + coins) / part
-    noises = [sqrt(2) * float(one.scale) * MICRO / (total * part) for one in parts(aggregate)]
-    middle = (aggregate.lower + aggregate.upper) / 2
-    away = max(middle - means.low, means.high - middle)  # from the middle, in steps
-    if near is not None and 3 * noises[-1] < 1:  # d ≤ near + 3(a + d·b), a and b the noise of numerator, denominator
-        away = min(away, (near + 1.5 * noises[0]) / (1 - 3 * noises[-1]))
-    mean_noise = noises[0] / 2 if aggregate.size_is_public else hypot(noises[0] / 2, away * noises[-1])
+    noisy = Noisy.of(aggregate, form, total * part)
+    half = (aggregate.upper - aggregate.lower) / 2
+    shifted = moved * means.spread  # in steps
+    unsure = 3 * sqrt(scatter) + shifted / max(half, 0.5)
+    nearest, furthest = _reach(aggregate, means, noisy, near, unsure)
+    mean_noise = half * noisy.mean(furthest)
     if aggregate.kind == "mean":
-        shifted, drawn, unit = moved * means.spread, sqrt(mean_noise**2 + means.variance * scatter), aggregate.step
+        varies = min(means.variance, half**2 * (1 - nearest**2))
+        drawn, unit = sqrt(mean_noise**2 + varies * scatter), aggregate.step
     else:
         moved *= 1.0 if belief.beta is None else belief.beta
-        shifted, drawn = _variance_error(aggregate, noises, mean_noise, moved, away)
+        # The variance is half the mean squared distance of two people, who are a shifted pair with probability at most
+        # 2τ − τ²; squaring a noisy mean adds its variance. Randomly assigned weights add at most width⁴/12 times their
+        # scatter: (x − mean)² varies by at most V(M² − V), M the larger distance to a bound, V ≤ mean·(range − mean).
+        shifted = (2 * moved - moved**2) * 2 * half**2 + mean_noise**2
+        drawn = hypot(half**2 * noisy.variance(nearest, furthest), 4 * half**2 * sqrt(scatter / 12))
         unit = aggregate.step**2
-        drawn = hypot(drawn, (aggregate.upper - aggregate.lower) ** 2 * sqrt(scatter / 12))
         if aggregate.sample:
-            unsure = 0.0 if aggregate.size_is_public else hypot(noises[-1], sqrt(scatter))
-            shifted, drawn = _sample_error(aggregate, people * part, unsure, shifted, drawn)
+            rows = 0.0 if aggregate.size_is_public else hypot(float(noisy.deviation(1.0, 0.0, 0.0)), sqrt(scatter))
+            shifted, drawn = _sample_error(aggregate, people * part, rows, shifted, drawn)
     return Error(
         bias=float(unit) * shifted,
         noise=float(unit) * drawn,
@@ -210,27 +250,32 @@ def ratio_error(
     )
 
 
+def _reach(aggregate: Aggregate, means: Means, noisy: Noisy, near: float | None, unsure: float) -> tuple[float, float]:
+    """Return the least and the most that the mean can be from the middle, as positions.
+
+    With a and b the noise of Σx and of the rows, the released mean is off by at most 3(a + d·b) where the true one is
+    d away, and by `unsure` if not everybody weighs the same.
+    """
+    middle, half = (aggregate.lower + aggregate.upper) / 2, max((aggregate.upper - aggregate.lower) / 2, 0.5)
+    ends = (means.low - middle) / half, (means.high - middle) / half
+    nearest, furthest = max(0.0, ends[0], -ends[1]), max(-ends[0], ends[1])
+    first, rows = noisy.mean(0.0), float(noisy.deviation(1.0, 0.0, 0.0))
+    if near is None or 3 * rows >= 1:
+        return nearest, furthest
+    furthest = min(furthest, (near + 3 * first) / (1 - 3 * rows))
+    return min(max(nearest, (near - unsure - 3 * first) / (1 + 3 * rows)), furthest), furthest
+
+
 def ratio_errors(
     aggregate: Aggregate, specification: Specification, belief: Belief, weights: Floats, coins: float = 0.0
 ) -> dict[str, Any]:
-    """The fields `error` and `error_at` of a ratio: before and after its release."""
-    at = partial(ratio_error, aggregate, specification, belief, weights, coins)
-    return {"error": at(), "error_at": at}
-
-
-def _variance_error(
-    aggregate: Aggregate, noises: list[float], mean_noise: float, moved: float, away: float
-) -> tuple[float, float]:
-    """Bias and noise of second moment − mean², in squared steps.
-
-    The variance is half the mean squared distance of two people, who are a shifted pair with probability at most
-    2τ − τ²; squaring a noisy mean adds its variance. (Randomly assigned weights add at most width⁴/12 times their
-    own scatter: (x − mean)² varies by at most V(M² − V), M the larger distance to a bound, V ≤ mean·(range − mean).)
-    """
-    width = aggregate.upper - aggregate.lower
-    square = noises[1] / 4 if aggregate.size_is_public else hypot(noises[1], width**2 * noises[-1]) / 8
-    shifted = (2 * moved - moved**2) * width**2 / 2
-    return shifted + mean_noise**2, hypot(square, 2 * away * mean_noise)
+    """Return the fields of a ratio: the form of least predicted error, and that error before and after the release."""
+    at = [
+        (form, partial(ratio_error, aggregate, specification, belief, weights, form, coins))
+        for form in forms(aggregate)
+    ]
+    form, error_at = min(at, key=lambda found: found[1]().total)
+    return {"form": form, "error": error_at(), "error_at": error_at}
 
 
 def _sample_error(
