@@ -16,10 +16,10 @@ from discretion.errors import BudgetExhausted, EngineFailed, LedgerFailed, PlanO
 from discretion.ledger import Ledger, Offer
 from discretion.ledger.clock import Clock
 from discretion.ledger.containment import CHANGED, contained, shape_of
-from discretion.mechanisms import answer as draw
 from discretion.mechanisms.belief import Assume, Belief
 from discretion.noise import Floats, Rng
 from discretion.plan import Plan, choose
+from discretion.plan.family import families
 from discretion.plan.flank import flanked, interval_errors, weights
 from discretion.query import Asked, Query, parse
 from discretion.query.uncertainty import propagate
@@ -112,12 +112,12 @@ def conclude(
     query: Query, plan: Plan, statistics: Sequence[Statistics], *, entry: str = "", rng: Rng = None
 ) -> Release:
     """Draw the noise, then compute the answer and its error from what was released."""
-    answers = [draw(choice.mechanism, found, rng) for choice, found in zip(plan.choices, statistics, strict=True)]
+    answers = plan.draw(statistics, rng)
     released = [values for values, _ in answers]
     errors = interval_errors(query, released, [by_group for _, by_group in answers])
     return Release(
         columns=query.finish(released),
-        errors=_errors(query, released, errors, query.shown(released)),
+        errors=_errors(query, released, errors, query.shown(released), [one.places for one in plan.families]),
         mechanism=" + ".join(dict.fromkeys(choice.chosen.name for choice in plan.choices)),
         guarantee=plan.guarantee,
         simulated=rng is not None,
@@ -169,6 +169,7 @@ def propose(question: Question, query: Query, ledger: Ledger) -> tuple[Offer, Pl
         source=rows(asked, offer, ledger),
         weights=parts,
         labels=[one.text for one in asked.asked],
+        families=families(asked.asked),
     )
     return offer, plan
 
@@ -247,7 +248,11 @@ def _is_admitted(engine: Engine, place: str, admitted: str, columns: Mapping[str
 
 
 def _errors(
-    query: Query, released: Sequence[Floats], errors: Sequence[Sequence[Error]], shown: Sequence[int]
+    query: Query,
+    released: Sequence[Floats],
+    errors: Sequence[Sequence[Error]],
+    shown: Sequence[int],
+    together: Sequence[Sequence[int]],
 ) -> dict[str, tuple[Error, ...]]:
     """For every answered column, the error in every group shown."""
     environments = {
@@ -257,7 +262,7 @@ def _errors(
     }
     return {
         column.name: tuple(
-            propagate(column.expression, environments[group], [by_group[group] for by_group in errors])
+            propagate(column.expression, environments[group], [by_group[group] for by_group in errors], together)
             for group in shown
         )
         for column in query.columns

@@ -56,7 +56,7 @@ def forms(aggregate: Aggregate) -> tuple[Form, ...]:
 
     With a public n, a variance needs Σx and Σx² at the rates (1/scale) 1/2 and 1/4: changing x into y costs
     |x − y|/2 + |x² − y²|/4, which is at most d/2 + d(2 − d)/4 = d − d²/4 ≤ 1 for d = |x − y|, because |x + y| ≤ 2 − d.
-    For a private n see `_rates` and `_shared`.
+    For a private n see `_rates` and `shared`.
     """
     width = aggregate.upper - aggregate.lower
     if aggregate.kind == "sum" and not aggregate.size_is_public and aggregate.origin != 0:
@@ -73,10 +73,10 @@ def forms(aggregate: Aggregate) -> tuple[Form, ...]:
     plain = *moments[: 1 if aggregate.kind == "mean" else 2], Part("count", 1 / beta)
     if not width or (aggregate.protects == "value" and aggregate.groups == 1):
         return (plain,)
-    return _shared(aggregate), plain
+    return shared(aggregate), plain
 
 
-def _shared(aggregate: Aggregate) -> Form:
+def shared(aggregate: Aggregate) -> Form:
     """Return sums of which every row adds a fixed amount to all together: half-sums, or three Bernstein sums.
 
     A row adds z − lower and upper − z, which are never negative and together R: its L1 norm is R wherever it lies.
@@ -158,7 +158,7 @@ def moments(form: Form, aggregate: Aggregate) -> Floats:
         a, b, c = polynomial(part.quantity, aggregate)
         by_moment = (a + b * middle + c * middle**2, (b + 2 * c * middle) * half, c * half**2)
         added.append([float(each / Fraction(size)) for each in by_moment])
-    asked = [FIRST, SECOND] if aggregate.size_is_public else [ROWS, FIRST, SECOND][: len(form)]
+    asked = ([FIRST, SECOND] if aggregate.size_is_public else [ROWS, FIRST, SECOND])[: len(form)]
     found = np.zeros((3, len(form)))
     found[asked] = np.linalg.pinv(np.array(added)[:, asked])
     return found

@@ -103,10 +103,13 @@ class Linear:
         ]
         if is_affine(self.aggregate):
             return self._total(noisy[0]), (self.error,) * self.aggregate.groups
-        found = self._moments(np.array(noisy, dtype=np.float64))
+        return self.ratio(self.moments(np.array(noisy, dtype=np.float64)))
+
+    def ratio(self, found: Floats) -> tuple[Floats, tuple[Error, ...]]:
+        """Return answers and errors of a ratio from its noisy moments, by (moment, group)."""
         return self._ratio(found), self._ratio_errors(found)
 
-    def _moments(self, noisy: Floats) -> Floats:
+    def moments(self, noisy: Floats) -> Floats:
         """Return weighted rows, Σx and Σx², x from −1 to 1 across the bounds, by (moment, group)."""
         form = self.released
         found = moments(form, self.aggregate) @ (noisy / sizes(form, self.aggregate)[:, None])
