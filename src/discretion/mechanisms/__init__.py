@@ -11,9 +11,11 @@ from typing import Protocol
 from discretion.guarantee import Guarantee
 from discretion.mechanisms import (
     exponential,
+    joint,
     minimum,
     partition,
     pooled,
+    pooled_joint,
     public,
     sample,
     smooth,
@@ -23,6 +25,7 @@ from discretion.mechanisms import (
     weighted_rank,
 )
 from discretion.mechanisms.belief import Belief
+from discretion.mechanisms.joint import Released
 from discretion.mechanisms.linear import Linear
 from discretion.mechanisms.pooled import Pooled
 from discretion.noise import Floats, Rng
@@ -66,6 +69,9 @@ MECHANISMS: dict[str, Propose] = {
     "smooth": smooth.propose,
 }
 
+# Tune one release for several aggregates: (aggregates, the one whose grid they share, specification, belief, errors).
+JOINT: dict[str, Callable[..., Released]] = {"joint": joint.propose, "pooled_joint": pooled_joint.propose}
+
 
 def answer(mechanism: Mechanism, statistics: Statistics, rng: Rng = None) -> tuple[Floats, tuple[Error, ...]]:
     """The private answers and their errors, one a group; the release itself may tell more than was predicted."""
@@ -75,4 +81,4 @@ def answer(mechanism: Mechanism, statistics: Statistics, rng: Rng = None) -> tup
     return released, (mechanism.error,) * len(released)
 
 
-__all__ = ["MECHANISMS", "Belief", "Mechanism", "Propose", "answer"]
+__all__ = ["JOINT", "MECHANISMS", "Belief", "Mechanism", "Propose", "answer"]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import hypot
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -114,11 +114,23 @@ class Joint:
         return values, (one.error,) * len(values)
 
 
+class Released(Protocol):
+    """A release that several aggregates are computed from."""
+
+    @property
+    def guarantee(self) -> Guarantee: ...
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]: ...
+
+    def answer(self, statistics: Statistics, rows: Any, rng: Rng) -> Answers: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Member:
     """One aggregate's view of a joint release: its error and what the engine must compute for it."""
 
-    joint: Joint
+    joint: Released
     place: int
 
     @property
@@ -162,12 +174,12 @@ def propose(
         raise Unsuitable("Nothing can vary within these bounds.")
     tried = [
         best_level("best", specification, partial(_scored, kin, base, form, lacking, specification, belief, alone))
-        for form, lacking in _forms(base, any(one.wide for one in kin))
+        for form, lacking in form_choices(base, any(one.wide for one in kin))
     ]
     return min(tried, key=lambda found: found.error.total).joint
 
 
-def _forms(base: Aggregate, wide: bool) -> list[tuple[Form, Part | None]]:
+def form_choices(base: Aggregate, wide: bool) -> list[tuple[Form, Part | None]]:
     """Return what may be released, and the part of rows without a value if they are counted."""
     if wide:
         form = shared(base)

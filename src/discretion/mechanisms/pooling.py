@@ -9,7 +9,7 @@ import numpy as np
 
 from discretion.mechanisms import small_area
 from discretion.mechanisms.fieller import Ratio
-from discretion.mechanisms.form import FIRST, ROWS, is_affine, moments, parts, sizes
+from discretion.mechanisms.form import FIRST, ROWS, Form, is_affine, moments, sizes
 from discretion.mechanisms.small_area import TAILS, Design, Posterior
 from discretion.noise import Floats
 from discretion.preference import MICRO, Integers, Specification
@@ -81,6 +81,7 @@ class Pool:
     variance: float  # the most it is believed to vary, in steps²
     narrow: float  # the part of that range in which means are expected
     centre: float  # where they are expected, in steps
+    form: Form
     deviations: tuple[float, ...]  # of the noise of every part of every band, in the units of the totals
     assumption: str
     limits: tuple[float, float]
@@ -150,8 +151,7 @@ class Pool:
     @property
     def _lines(self) -> Floats:
         """How a ratio's rows and Σx are made of its parts, by (moment, part)."""
-        form = parts(self.aggregate)
-        return np.asarray(moments(form, self.aggregate) / sizes(form, self.aggregate))
+        return np.asarray(moments(self.form, self.aggregate) / sizes(self.form, self.aggregate))
 
     @property
     def _half(self) -> float:

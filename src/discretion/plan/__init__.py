@@ -1,6 +1,7 @@
 """Choose the mechanism with the smallest predicted error, from public information only."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from inspect import signature
@@ -10,7 +11,7 @@ from typing import Any
 
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.guarantee import Guarantee
-from discretion.mechanisms import MECHANISMS, Belief, Mechanism, answer, joint
+from discretion.mechanisms import JOINT, MECHANISMS, Belief, Mechanism, answer
 from discretion.mechanisms.joint import Kin, Member
 from discretion.noise import Floats, Rng
 from discretion.plan.assumption import Prediction, predictions
@@ -21,6 +22,7 @@ from discretion.render.sheet import Sheet, amount, to_html
 from discretion.statistics import Aggregate, Request, Statistics
 
 POSITIONS = {"aggregate", "specification", "belief"}  # what every mechanism is proposed with; the rest are options
+TINY = 1e-300  # instead of an error of 0
 MOST_LINES = 12  # of charges in an explanation
 MOST_COMPARED = 2_000  # levels for which assumptions are compared
 MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
@@ -162,33 +164,39 @@ def choose(
         for aggregate, weight, label in zip(aggregates, parts, labels or [""] * len(aggregates), strict=True)
     ]
     better = []
-    for family in families if mechanism == "auto" else ():
-        spends = specification.times(sum(parts[place] for place in family.places))
-        if (members := _together(family, [choices[place] for place in family.places], spends, belief)) is not None:
-            better.append(family)
-            for place, choice in zip(family.places, members, strict=True):
-                choices[place] = choice
+    for whole in families if mechanism == "auto" else ():
+        for family in filter(None, (whole, whole.fallback)):
+            spends = specification.times(sum(parts[place] for place in family.places))
+            if members := _together(family, [choices[place] for place in family.places], spends, belief):
+                better.append(family)
+                for place, choice in zip(family.places, members, strict=True):
+                    choices[place] = choice
+                break
     return Plan(specification=specification, choices=tuple(choices), source=source, families=tuple(better))
 
 
-def _together(
-    family: Family, alone: Sequence[Choice], specification: Specification, belief: Belief
-) -> list[Choice] | None:
-    """Return the choices of a family released together, or None if one of them is as good alone."""
+def _together(family: Family, alone: Sequence[Choice], specification: Specification, belief: Belief) -> list[Choice]:
+    """Return the choices of a family released together, or none if one of them is as good alone."""
     kin = [
         Kin(aggregate=choice.aggregate, wide=place == family.wide)
         for place, choice in zip(family.places, alone, strict=True)
     ]
     grid = alone[family.places.index(family.base)].aggregate
     errors = [choice.mechanism.error for choice in alone]
-    try:
-        made = joint.propose(kin, grid, specification, belief, errors)
-    except Unsuitable:
-        return None
-    members = [Member(joint=made, place=place) for place in range(len(kin))]
-    if any(member.error.total >= error.total for member, error in zip(members, errors, strict=True)):
-        return None
-    candidates = [Candidate(name="joint", mechanism=member) for member in members]
+    tried = []
+    for name, together in JOINT.items():
+        with suppress(Unsuitable):
+            tried.append((name, together(kin, grid, specification, belief, errors)))
+    found = [
+        (max(one.error.total / max(error.total, TINY) for one, error in zip(made.estimates, errors, strict=True)), name)
+        for name, made in tried
+    ]
+    if not found or min(found)[0] >= 1:
+        return []
+    name = min(found)[1]
+    candidates = [
+        Candidate(name=name, mechanism=Member(joint=dict(tried)[name], place=place)) for place in range(len(kin))
+    ]
     return [
         replace(choice, chosen=one, candidates=(one, *choice.candidates), specification=specification)
         for one, choice in zip(candidates, alone, strict=True)

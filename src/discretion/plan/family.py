@@ -1,15 +1,20 @@
 """Families: aggregates of one column that can be computed from one release, and whether that is better."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from discretion.query import Asked
 from discretion.query.scalar import unbracketed
+from discretion.statistics import Kind
 
-MOMENTS = ("sum", "mean", "variance")
-FINEST = ("variance", "mean", "sum")  # whose grid is shared: squares need theirs, a sum's is the coarsest
+MOMENTS: tuple[Kind, ...] = ("sum", "mean", "variance")
+FINEST: tuple[Kind, ...] = (
+    "variance",
+    "mean",
+    "sum",
+)  # whose grid is shared: squares need theirs, a sum's is the coarsest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +24,7 @@ class Family:
     places: tuple[int, ...]
     base: int  # the place whose grid all share
     wide: int | None = None  # the place of a count of all rows, also of those without a value
+    fallback: "Family | None" = None  # those of it that are no variance: what else may be released together
 
 
 def families(asked: Sequence[Asked]) -> tuple[Family, ...]:
@@ -41,9 +47,18 @@ def _family(place: int, asked: Sequence[Asked], taken: set[int]) -> Family:
     counts = [(p, other) for p, other in free if other.aggregate.kind == "count" and not other.aggregate.size_is_public]
     same = [p for p, other in counts if _counts_the_same(other, one)]
     wide = next((p for p, other in counts if p not in same and _counts_more(other, one)), None)
-    places = (*alike, *same, *(() if wide is None else (wide,)))
-    base = min(alike, key=lambda p: FINEST.index(asked[p].aggregate.kind))
-    return Family(places=tuple(sorted(places)), base=base, wide=wide)
+    counted = [*same, *([] if wide is None else [wide])]
+    kinds = {p: asked[p].aggregate.kind for p in alike}
+    plain = [p for p in alike if kinds[p] != "variance"]
+    less = None
+    if plain and len(plain) < len(alike) and len(plain) + len(counted) > 1:
+        less = _made(plain, counted, kinds, wide)
+    return replace(_made(alike, counted, kinds, wide), fallback=less)
+
+
+def _made(alike: list[int], counted: list[int], kinds: dict[int, Kind], wide: int | None) -> Family:
+    base = min(alike, key=lambda place: FINEST.index(kinds[place]))
+    return Family(places=tuple(sorted([*alike, *counted])), base=base, wide=wide)
 
 
 def _over(one: Asked) -> tuple[str, str]:
