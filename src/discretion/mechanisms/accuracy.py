@@ -4,7 +4,7 @@ An affine estimate of a total is Σ_u v_u x_u + offset + noise, v the same withi
 steps per person until `error` turns it into the units of the answer.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from math import exp, expm1, hypot, sqrt
@@ -69,6 +69,17 @@ def believed(aggregate: Aggregate, belief: Belief) -> Means:
     )
 
 
+def _narrowed(aggregate: Aggregate, means: Means, between: tuple[float, float]) -> Means:
+    """Return the same, with no more variance than the mean of all people, between these, leaves."""
+    least, most = aggregate.person_range
+    low, high = max(float(least), between[0]), min(float(most), between[1])
+    if low > high:  # noise took the estimate where no mean can be
+        return means
+    peak = min(max((least + most) / 2, low), high)
+    variance = min(means.variance, (peak - least) * (most - peak))
+    return replace(means, variance=variance, lopsided=max(0.0, (most - least) ** 2 - 4 * variance))
+
+
 def centre(aggregate: Aggregate, belief: Belief) -> Fraction:
     """What a person left out is counted as, in steps.
 
@@ -130,15 +141,48 @@ def total_error(
     *,
     offset: float = 0.0,
     variance: float,
+    value: float | None = None,
 ) -> Error:
     """The error of an affine estimate whose people count `share` and whose noise has this variance, in steps².
 
     A number β adds scatter to a bias nearly as bad as the worst: where the worst case is better, it holds, and is used.
+    After the release, `value` is what was estimated: it says how much people's values can vary at most.
     """
-    unit = float(aggregate.step) / (specification.size if aggregate.kind == "mean" else 1)
+    before = _total_error(aggregate, specification, belief, share, offset, variance)
+    if value is None or belief.beta is None or not before.noise:
+        return before
+    unit, fixed = _unit(aggregate, specification)
+    reach = before.bias + before.pull + 3 * before.noise
+    ends = ((value - reach - fixed) / unit, (value + reach - fixed) / unit)
+    means = (ends[0] / specification.size, ends[1] / specification.size)
+    after = _total_error(aggregate, specification, belief, share, offset, variance, means)
+    return min(before, after, key=lambda error: error.half_width())
+
+
+def _unit(aggregate: Aggregate, specification: Specification) -> tuple[float, float]:
+    """Return what a step of the total is in the answer, and what is added to it."""
+    step, origin, people = float(aggregate.step), float(aggregate.origin), specification.size
+    if aggregate.kind == "mean":
+        return step / people, origin
+    return step, origin * people if aggregate.size_is_public else 0.0
+
+
+def _total_error(
+    aggregate: Aggregate,
+    specification: Specification,
+    belief: Belief,
+    share: Floats,
+    offset: float,
+    variance: float,
+    between: tuple[float, float] | None = None,
+) -> Error:
+    """Return the error, where the mean of all people surely lies `between` these, in steps."""
+    unit, _ = _unit(aggregate, specification)
     heads, parts_of_error = specification.heads, []
     for used in [belief, Belief()] if belief.beta else [belief]:
         means = believed(aggregate, used)
+        if between is not None:
+            means = _narrowed(aggregate, means, between)
         drawn = sqrt(variance + means.variance * assignment(share, heads, means))
         off, further = bias(share, heads, means, offset), lump(share, heads, means)
         parts_of_error.append((unit * off, unit * drawn, unit * further, used))
@@ -203,6 +247,7 @@ def ratio_error(
     coins: float = 0.0,
     part: float | None = None,
     near: float | None = None,
+    usual: bool = False,
 ) -> Error:
     """The error of a mean or variance over a private number of people, by the delta method.
 
@@ -211,7 +256,8 @@ def ratio_error(
     preferences like everybody's. τ = Σ|w/Σw − 1/n|/2 is how far the weights shift one person's share to another: a
     mean moves by at most τ·spread. `coins`: Σ Var(weight) / (Σ weight)², where weights are drawn. `near` is how far
     the released mean is from the middle, as a position from −1 to 1: noise of the number of rows moves a mean in
-    proportion to that, and values around a mean m vary by at most (m − lower)(upper − m).
+    proportion to that, and values around a mean m vary by at most (m − lower)(upper − m): both cannot be at their
+    worst. `usual`: for the mean of Jeffreys' prior instead of the worst, to choose a cap by.
     """
     means, heads, people = believed(aggregate, belief), specification.heads, specification.size
     within, assumes = limits(aggregate, specification), RATIO_ASSUMES if part is None else GROUP_ASSUMES
@@ -229,8 +275,9 @@ def ratio_error(
     nearest, furthest = _reach(aggregate, means, noisy, near, unsure)
     mean_noise = half * noisy.mean(furthest)
     if aggregate.kind == "mean":
-        varies = min(means.variance, half**2 * (1 - nearest**2))
-        drawn, unit = sqrt(mean_noise**2 + varies * scatter), aggregate.step
+        # In m² a straight line: the worst is at an end, the expectation in the middle.
+        ends = [(half * noisy.mean(m)) ** 2 + half**2 * (1 - m**2) * scatter for m in (nearest, furthest)]
+        drawn, unit = sqrt(sum(ends) / 2 if usual else max(ends)), aggregate.step
     else:
         moved *= 1.0 if belief.beta is None else belief.beta
         # The variance is half the mean squared distance of two people, who are a shifted pair with probability at most
@@ -291,17 +338,19 @@ def _sample_error(
     return factor * shifted, hypot(factor * drawn, moved)
 
 
-def _affine_error(
+def _affine_errors(
     aggregate: Aggregate,
     specification: Specification,
     belief: Belief,
     weights: Integers,
     divisor: Fraction,
     offset: Fraction,
-) -> Error:
+) -> dict[str, Any]:
+    """Return the fields `error` and `error_at` of a total: before and after its release."""
     unit = unit_of(weights)
     scale = float(parts(aggregate)[0].scale) * MICRO / unit
-    return total_error(
+    at = partial(
+        total_error,
         aggregate,
         specification,
         belief,
@@ -309,6 +358,7 @@ def _affine_error(
         offset=float(offset),
         variance=laplace_variance(scale) * (unit / float(divisor)) ** 2,
     )
+    return {"error": at(), "error_at": None if belief.beta is None else at}
 
 
 def tuned(
@@ -329,6 +379,6 @@ def tuned(
         divisor = Fraction(asked, specification.size)
     shape: dict[str, Any] = {"aggregate": aggregate, "specification": specification, "weights": tuple(weights.tolist())}
     if is_affine(aggregate):
-        error = _affine_error(aggregate, specification, belief, weights, divisor, offset)
-        return kind(**shape, divisor=divisor, offset=offset, error=error)
+        errors = _affine_errors(aggregate, specification, belief, weights, divisor, offset)
+        return kind(**shape, divisor=divisor, offset=offset, **errors)
     return kind(**shape, **ratio_errors(aggregate, specification, belief, weights.astype(np.float64)))

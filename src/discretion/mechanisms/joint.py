@@ -40,7 +40,7 @@ class Estimate:
     divisor: float = 1.0  # of a total: micro-ε of weight that count a person once
     offset: float = 0.0  # of a total: steps added for what the weights leave out
     error: Error
-    error_at: Callable[[float, float], Error] | None = field(default=None, repr=False, compare=False)
+    error_at: Callable[..., Error] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +111,9 @@ class Joint:
             values = float(asked.origin) + float(asked.step) * steps / people
         else:
             values = float(asked.origin) * people * asked.size_is_public + float(asked.step) * steps
-        return values, (one.error,) * len(values)
+        if one.error_at is None:
+            return values, (one.error,) * len(values)
+        return values, tuple(one.error_at(value=value) for value in values.tolist())
 
 
 class Released(Protocol):
@@ -245,11 +247,25 @@ def _estimate(kin: Kin, law: Linear, lacking: Part | None, belief: Belief, weigh
     rounding *= 1 if asked.kind == "mean" else people
     found = []
     for divisor, offset in tried:
-        spread = (deviation / divisor) ** 2
-        error = total_error(asked, specification, belief, weights / divisor, offset=offset, variance=spread)
-        error = replace(error, bias=error.bias + rounding)
-        found.append(Estimate(kin=kin, divisor=divisor, offset=offset, error=error))
+        at = partial(
+            _total_error,
+            rounding,
+            asked,
+            specification,
+            belief,
+            weights / divisor,
+            offset=offset,
+            variance=(deviation / divisor) ** 2,
+        )
+        told = None if belief.beta is None else at
+        found.append(Estimate(kin=kin, divisor=divisor, offset=offset, error=at(), error_at=told))
     return min(found, key=lambda one: one.error.total)
+
+
+def _total_error(rounding: float, *what: Any, **how: Any) -> Error:
+    """Return a total's error; on a grid coarser than its own it may be off by half a step a person more."""
+    error = total_error(*what, **how)
+    return replace(error, bias=error.bias + rounding)
 
 
 def _norm(base: Aggregate) -> float:

@@ -53,8 +53,9 @@ class Linear:
     offset: Fraction = Fraction(0)  # steps added for what the weights leave out
     form: Form = ()  # what is released; the usual form if none is given
     error: Error
-    # a ratio's error if those with a value have this part of the register's weight, which only the release tells
-    error_at: Callable[[float, float], Error] | None = field(default=None, repr=False, compare=False)
+    # the error that a release tells: a total's for its value (by keyword), a ratio's for the part of the register's
+    # weight that those with a value have, and the distance of the mean from the middle
+    error_at: Callable[..., Error] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         refuse_scale(self.aggregate, self.unit, self.form)
@@ -102,8 +103,14 @@ class Linear:
             for centre, scale in zip(self.centres(statistics), self.scales, strict=True)
         ]
         if is_affine(self.aggregate):
-            return self._total(noisy[0]), (self.error,) * self.aggregate.groups
+            return self._totals(noisy[0])
         return self.ratio(self.moments(np.array(noisy, dtype=np.float64)))
+
+    def _totals(self, noisy: Any) -> tuple[Floats, tuple[Error, ...]]:
+        values = self._total(noisy)
+        if self.error_at is None:
+            return values, (self.error,) * self.aggregate.groups
+        return values, tuple(self.error_at(value=value) for value in values.tolist())
 
     def ratio(self, found: Floats) -> tuple[Floats, tuple[Error, ...]]:
         """Return answers and errors of a ratio from its noisy moments, by (moment, group)."""
