@@ -67,6 +67,16 @@ def test_aggregates_over_the_same_rows_and_column_are_a_family(ledger, sql, expe
     assert expected == [(family.places, family.base, family.wide) for family in found]
 
 
+def test_a_family_that_is_not_better_as_a_whole_is_tried_without_its_variance_and_wider_count(ledger):
+    (family,) = families(parsed("SELECT COUNT(*), SUM(cost), AVG(cost), STDDEV(cost) FROM visits", ledger).asked)
+    assert [(0, 1, 2), (1, 2, 3), (1, 2)] == [smaller.places for smaller in family.smaller]
+    assert [2, 3, 2] == [smaller.base for smaller in family.smaller]
+    sql = "SELECT COUNT(*), SUM(income), AVG(income) FROM patients WHERE smoker"  # value, one group: no third sum
+    _, plan = planned(sql, ledger)
+    assert [(1, 2)] == [family.places for family in plan.families]
+    assert ["weighted", "joint", "joint"] == [choice.chosen.name for choice in plan.choices]
+
+
 @pytest.mark.parametrize("assume", [None, "independent"])
 def test_a_family_is_charged_once_and_every_answer_is_better(ledger, assume):
     sql = "SELECT COUNT(*), SUM(cost), AVG(cost), MEDIAN(cost) FROM visits"

@@ -165,7 +165,7 @@ def choose(
     ]
     better = []
     for whole in families if mechanism == "auto" else ():
-        for family in filter(None, (whole, whole.fallback)):
+        for family in (whole, *whole.smaller):
             spends = specification.times(sum(parts[place] for place in family.places))
             if members := _together(family, [choices[place] for place in family.places], spends, belief):
                 better.append(family)

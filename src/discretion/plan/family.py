@@ -24,7 +24,7 @@ class Family:
     places: tuple[int, ...]
     base: int  # the place whose grid all share
     wide: int | None = None  # the place of a count of all rows, also of those without a value
-    fallback: "Family | None" = None  # those of it that are no variance: what else may be released together
+    smaller: tuple["Family", ...] = ()  # what else may be released together: less its variances, less that count
 
 
 def families(asked: Sequence[Asked]) -> tuple[Family, ...]:
@@ -47,18 +47,17 @@ def _family(place: int, asked: Sequence[Asked], taken: set[int]) -> Family:
     counts = [(p, other) for p, other in free if other.aggregate.kind == "count" and not other.aggregate.size_is_public]
     same = [p for p, other in counts if _counts_the_same(other, one)]
     wide = next((p for p, other in counts if p not in same and _counts_more(other, one)), None)
-    counted = [*same, *([] if wide is None else [wide])]
     kinds = {p: asked[p].aggregate.kind for p in alike}
     plain = [p for p in alike if kinds[p] != "variance"]
-    less = None
-    if plain and len(plain) < len(alike) and len(plain) + len(counted) > 1:
-        less = _made(plain, counted, kinds, wide)
-    return replace(_made(alike, counted, kinds, wide), fallback=less)
+    whole, *smaller = dict.fromkeys(
+        _made(some, same, kinds, more) for more in (wide, None) for some in (alike, plain) if some
+    )
+    return replace(whole, smaller=tuple(family for family in smaller if len(family.places) > 1))
 
 
-def _made(alike: list[int], counted: list[int], kinds: dict[int, Kind], wide: int | None) -> Family:
+def _made(alike: list[int], same: list[int], kinds: dict[int, Kind], wide: int | None) -> Family:
     base = min(alike, key=lambda place: FINEST.index(kinds[place]))
-    return Family(places=tuple(sorted([*alike, *counted])), base=base, wide=wide)
+    return Family(places=tuple(sorted([*alike, *same, *([] if wide is None else [wide])])), base=base, wide=wide)
 
 
 def _over(one: Asked) -> tuple[str, str]:
