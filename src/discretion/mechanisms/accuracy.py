@@ -69,6 +69,14 @@ def believed(aggregate: Aggregate, belief: Belief) -> Means:
     )
 
 
+def usual_variance(aggregate: Aggregate, belief: Belief) -> float:
+    """Return the variance to tune to: half of the largest, if a mean may be anywhere, else the largest.
+
+    Jeffreys' prior of a share m expects m(1 − m) to be 1/8, where the largest is 1/4.
+    """
+    return believed(aggregate, belief).variance / (2 if belief.expect is None else 1)
+
+
 def _narrowed(aggregate: Aggregate, means: Means, between: tuple[float, float]) -> Means:
     """Return the same, with no more variance than the mean of all people, between these, leaves."""
     least, most = aggregate.person_range
@@ -183,12 +191,16 @@ def _total_error(
         means = believed(aggregate, used)
         if between is not None:
             means = _narrowed(aggregate, means, between)
+        usual = None
+        if means.at_random and used.expect is None:
+            usual = variance + usual_variance(aggregate, used) * assignment(share, heads, means)
         drawn = sqrt(variance + means.variance * assignment(share, heads, means))
         off, further = bias(share, heads, means, offset), lump(share, heads, means)
-        parts_of_error.append((unit * off, unit * drawn, unit * further, used))
-    off, drawn, further, used = min(parts_of_error, key=lambda found: hypot(found[0], found[1]))
+        expected = None if usual is None else unit * sqrt(off**2 + usual)
+        parts_of_error.append((unit * off, unit * drawn, unit * further, used, expected))
+    off, drawn, further, used, expected = min(parts_of_error, key=lambda found: hypot(found[0], found[1]))
     within = limits(aggregate, specification)
-    return Error(bias=off, noise=drawn, pull=further, assumption=str(used), limits=within)
+    return Error(bias=off, noise=drawn, pull=further, assumption=str(used), limits=within, expected=expected)
 
 
 def limits(aggregate: Aggregate, specification: Specification) -> tuple[float, float]:
@@ -247,7 +259,6 @@ def ratio_error(
     coins: float = 0.0,
     part: float | None = None,
     near: float | None = None,
-    usual: bool = False,
 ) -> Error:
     """The error of a mean or variance over a private number of people, by the delta method.
 
@@ -257,7 +268,7 @@ def ratio_error(
     mean moves by at most τ·spread. `coins`: Σ Var(weight) / (Σ weight)², where weights are drawn. `near` is how far
     the released mean is from the middle, as a position from −1 to 1: noise of the number of rows moves a mean in
     proportion to that, and values around a mean m vary by at most (m − lower)(upper − m): both cannot be at their
-    worst. `usual`: for the mean of Jeffreys' prior instead of the worst, to choose a cap by.
+    worst.
     """
     means, heads, people = believed(aggregate, belief), specification.heads, specification.size
     within, assumes = limits(aggregate, specification), RATIO_ASSUMES if part is None else GROUP_ASSUMES
@@ -273,11 +284,13 @@ def ratio_error(
     shifted = moved * means.spread  # in steps
     unsure = 3 * sqrt(scatter) + shifted / max(half, 0.5)
     nearest, furthest = _reach(aggregate, means, noisy, near, unsure)
-    mean_noise = half * noisy.mean(furthest)
+    mean_noise, expected = half * noisy.mean(furthest), None
     if aggregate.kind == "mean":
-        # In m² a straight line: the worst is at an end, the expectation in the middle.
+        # In m² a straight line: the worst is at an end, what Jeffreys' prior expects in the middle.
         ends = [(half * noisy.mean(m)) ** 2 + half**2 * (1 - m**2) * scatter for m in (nearest, furthest)]
-        drawn, unit = sqrt(sum(ends) / 2 if usual else max(ends)), aggregate.step
+        drawn, unit = sqrt(max(ends)), aggregate.step
+        if means.at_random:
+            expected = float(unit) * sqrt(shifted**2 + sum(ends) / 2)
     else:
         moved *= 1.0 if belief.beta is None else belief.beta
         # The variance is half the mean squared distance of two people, who are a shifted pair with probability at most
@@ -294,6 +307,7 @@ def ratio_error(
         noise=float(unit) * drawn,
         assumption="; ".join(filter(None, [str(belief), "" if aggregate.size_is_public else assumes])),
         limits=within,
+        expected=expected,
     )
 
 
@@ -321,7 +335,7 @@ def ratio_errors(
         (form, partial(ratio_error, aggregate, specification, belief, weights, form, coins))
         for form in forms(aggregate)
     ]
-    form, error_at = min(at, key=lambda found: found[1]().total)
+    form, error_at = min(at, key=lambda found: found[1]().ranked)
     return {"form": form, "error": error_at(), "error_at": error_at}
 
 

@@ -218,7 +218,7 @@ def _scored(
     if lacking is not None:
         refuse_scale(base, law.unit, (lacking,))
     estimates = tuple(_estimate(one, law, lacking, belief, weights) for one in kin)
-    ratios = [one.error.total / max(error.total, 1e-300) for one, error in zip(estimates, alone, strict=True)]
+    ratios = [one.error.ranked / max(error.ranked, 1e-300) for one, error in zip(estimates, alone, strict=True)]
     joint = Joint(base=law, missing=lacking, estimates=estimates)
     return _Scored(joint=joint, error=Error(bias=0.0, noise=max(ratios)))
 
@@ -259,13 +259,17 @@ def _estimate(kin: Kin, law: Linear, lacking: Part | None, belief: Belief, weigh
         )
         told = None if belief.beta is None else at
         found.append(Estimate(kin=kin, divisor=divisor, offset=offset, error=at(), error_at=told))
-    return min(found, key=lambda one: one.error.total)
+    return min(found, key=lambda one: one.error.ranked)
 
 
 def _total_error(rounding: float, *what: Any, **how: Any) -> Error:
     """Return a total's error; on a grid coarser than its own it may be off by half a step a person more."""
-    error = total_error(*what, **how)
-    return replace(error, bias=error.bias + rounding)
+    return _rounded(total_error(*what, **how), rounding)
+
+
+def _rounded(error: Error, rounding: float) -> Error:
+    expected = None if error.expected is None else error.expected + rounding
+    return replace(error, bias=error.bias + rounding, expected=expected)
 
 
 def _norm(base: Aggregate) -> float:
@@ -284,4 +288,4 @@ def _ratio_error(
 ) -> Error:
     """Return a ratio's error; a mean on a grid coarser than its own may be off by half a step more."""
     error = ratio_error(grid, specification, belief, weights, form, 0.0, part, near)
-    return replace(error, bias=error.bias + rounding * (grid.kind == "mean"))
+    return _rounded(error, rounding * (grid.kind == "mean"))

@@ -141,7 +141,7 @@ def propose(
         for bands in cuts(specification):
             pools = [_pool(one, base, form, missing, specification, belief, bands) for one in kin]
             worst = max(
-                pool.predicted.total / max(error.total, 1e-300) for pool, error in zip(pools, alone, strict=True)
+                pool.predicted.ranked / max(error.ranked, 1e-300) for pool, error in zip(pools, alone, strict=True)
             )
             if best is None or worst < best[0]:
                 law = Pooled(

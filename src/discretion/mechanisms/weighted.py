@@ -1,20 +1,17 @@
 """Weighted: influence min(ε, κ) with the best κ. Our own, and the best of its kind for linear statistics."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 
 from discretion.errors import Unsuitable
-from discretion.mechanisms.accuracy import believed, centre, tuned
+from discretion.mechanisms.accuracy import believed, centre, tuned, usual_variance
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import best_level, refuse_nobody
 from discretion.mechanisms.linear import Linear, capped, is_affine, parts
 from discretion.noise import Floats
 from discretion.preference import LARGEST, MICRO, Specification
-from discretion.release import Error
 from discretion.statistics import Aggregate
 
 
@@ -42,7 +39,7 @@ def propose(
         raise Unsuitable(f"cap must be above 0, got {cap!r}.")
     forms = [_rescaled] if not is_affine(aggregate) else [_shrunk] if belief.beta is None else [_shrunk, _rescaled]
     given = None if cap is None else max(1, int(min(cap, LARGEST) * MICRO))
-    return min((form(aggregate, specification, belief, given) for form in forms), key=lambda made: made.error.total)
+    return min((form(aggregate, specification, belief, given) for form in forms), key=lambda made: made.error.ranked)
 
 
 def _shrunk(aggregate: Aggregate, specification: Specification, belief: Belief, cap: int | None) -> Weighted:
@@ -58,31 +55,15 @@ def _shrunk(aggregate: Aggregate, specification: Specification, belief: Belief, 
 def _rescaled(aggregate: Aggregate, specification: Specification, belief: Belief, cap: int | None) -> Weighted:
     """Weights over their mean: nobody's value is preferred if preferences say nothing about values."""
     if cap is None and is_affine(aggregate) and belief.beta == 0:
-        # Half of the most that values can vary: what Jeffreys' prior expects of a mean that may be anywhere.
-        variance = believed(aggregate, belief).variance / (2 if belief.expect is None else 1)
+        variance = usual_variance(aggregate, belief)
         cap = saturation(specification, 2 * float(parts(aggregate)[0].scale) ** 2 / max(variance, 1e-12))
-
-    def at(kappa: int) -> Weighted:
-        return tuned(Weighted, aggregate, specification, belief, capped(specification, kappa))
-
     if cap is not None:
-        return at(cap)
-    if aggregate.kind != "mean" or belief.beta != 0:
-        return best_level("best", specification, at)
-    return best_level("best", specification, partial(_Expected.of, at)).made
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Expected:
-    """A ratio with the error it has for a usual mean, to choose its cap by."""
-
-    made: Weighted
-    error: Error
-
-    @classmethod
-    def of(cls, at: Callable[[int], Weighted], kappa: int) -> "_Expected":
-        made = at(kappa)
-        return cls(made=made, error=made.error if made.error_at is None else made.error_at(usual=True))
+        return tuned(Weighted, aggregate, specification, belief, capped(specification, cap))
+    return best_level(
+        "best",
+        specification,
+        lambda kappa: tuned(Weighted, aggregate, specification, belief, capped(specification, kappa)),
+    )
 
 
 def worst_case_cap(specification: Specification, noise: float, half: float) -> int:

@@ -188,7 +188,10 @@ def _together(family: Family, alone: Sequence[Choice], specification: Specificat
         with suppress(Unsuitable):
             tried.append((name, together(kin, grid, specification, belief, errors)))
     found = [
-        (max(one.error.total / max(error.total, TINY) for one, error in zip(made.estimates, errors, strict=True)), name)
+        (
+            max(one.error.ranked / max(error.ranked, TINY) for one, error in zip(made.estimates, errors, strict=True)),
+            name,
+        )
         for name, made in tried
     ]
     if not found or min(found)[0] >= 1:
@@ -223,7 +226,7 @@ def _choose_one(
 ) -> Choice:
     candidates = sorted(
         (_candidate(name, aggregate, specification, belief, options if name == forced else {}) for name in MECHANISMS),
-        key=lambda candidate: candidate.error.total if candidate.error is not None else float("inf"),
+        key=lambda candidate: candidate.error.ranked if candidate.error is not None else float("inf"),
     )
     chosen = next(c for c in candidates if c.name == forced or (forced == "auto" and not _is_float(c)))
     if chosen.mechanism is None and forced == "auto":

@@ -49,7 +49,7 @@ def predictions(aggregate: Aggregate, specification: Specification, belief: Beli
         assumed = Belief(assume=assume, expect=belief.expect)
         tried = [one for usual in USUAL if (one := _predicted(name, usual, aggregate, specification, assumed))]
         if tried:
-            found.append(min(tried, key=lambda one: one.error.total))
+            found.append(min(tried, key=lambda one: one.error.ranked))
     return tuple(found)
 
 
