@@ -14,8 +14,9 @@ import numpy as np
 
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.mechanisms.belief import Belief
-from discretion.mechanisms.form import Form, forms, is_affine, moments, parts, sizes
+from discretion.mechanisms.form import Form, forms, is_affine, parts
 from discretion.mechanisms.linear import Linear, bessel, unit_of
+from discretion.mechanisms.noisy import Noisy
 from discretion.noise import Floats
 from discretion.preference import MICRO, Integers, Specification
 from discretion.release import Error
@@ -217,39 +218,6 @@ def limits(aggregate: Aggregate, specification: Specification) -> tuple[float, f
     return fixed + step * low * people, fixed + step * high * people
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Noisy:
-    """Moments of positions from −1 to 1, per row, as they are released: how far noise moves what is made of them."""
-
-    lines: Floats  # (moment, part)
-    deviations: Floats  # of the parts
-
-    @classmethod
-    def of(cls, aggregate: Aggregate, form: Form, weight: float) -> "Noisy":
-        """Return those of a form where the rows have so much weight together."""
-        scales = np.array([float(part.scale) for part in form]) / sizes(form, aggregate)
-        return cls(lines=moments(form, aggregate), deviations=sqrt(2) * scales * (MICRO / weight))
-
-    def deviation(self, rows: Floats | float, first: Floats | float, second: Floats | float) -> Any:
-        """Return the standard deviation of so many times each moment, added up."""
-        factors = np.stack(np.broadcast_arrays(rows, first, second), axis=-1)
-        return np.sqrt(np.square((factors @ self.lines) * self.deviations).sum(axis=-1))
-
-    def mean(self, away: float) -> float:
-        """Return that of a mean at most so far from the middle: Σx − m·rows."""
-        return float(self.deviation(-away, 1.0, 0.0))
-
-    def variance(self, nearest: float, furthest: float) -> float:
-        """Return the largest that a variance v can have around a mean m so far from the middle.
-
-        The slope of Σx²/n − (Σx/n)² is Σx² − 2m·Σx + (m² − v)·rows. For a given m its size is convex in v, so an end
-        attains it: 0, or 1 − m², the most that values from −1 to 1 can vary.
-        """
-        m = np.linspace(nearest, furthest, 65)[:, None]
-        v = np.array([0.0, 1.0]) * (1 - m**2)
-        return float(self.deviation(m**2 - v, -2 * m, 1.0).max())
-
-
 def ratio_error(
     aggregate: Aggregate,
     specification: Specification,
@@ -283,7 +251,8 @@ def ratio_error(
     half = (aggregate.upper - aggregate.lower) / 2
     shifted = moved * means.spread  # in steps
     unsure = 3 * sqrt(scatter) + shifted / max(half, 0.5)
-    nearest, furthest = _reach(aggregate, means, noisy, near, unsure)
+    middle, side = (aggregate.lower + aggregate.upper) / 2, max(half, 0.5)
+    nearest, furthest = noisy.reach(((means.low - middle) / side, (means.high - middle) / side), near, unsure)
     mean_noise, expected = half * noisy.mean(furthest), None
     if aggregate.kind == "mean":
         # In m² a straight line: the worst is at an end, what Jeffreys' prior expects in the middle.
@@ -309,22 +278,6 @@ def ratio_error(
         limits=within,
         expected=expected,
     )
-
-
-def _reach(aggregate: Aggregate, means: Means, noisy: Noisy, near: float | None, unsure: float) -> tuple[float, float]:
-    """Return the least and the most that the mean can be from the middle, as positions.
-
-    With a and b the noise of Σx and of the rows, the released mean is off by at most 3(a + d·b) where the true one is
-    d away, and by `unsure` if not everybody weighs the same.
-    """
-    middle, half = (aggregate.lower + aggregate.upper) / 2, max((aggregate.upper - aggregate.lower) / 2, 0.5)
-    ends = (means.low - middle) / half, (means.high - middle) / half
-    nearest, furthest = max(0.0, ends[0], -ends[1]), max(-ends[0], ends[1])
-    first, rows = noisy.mean(0.0), float(noisy.deviation(1.0, 0.0, 0.0))
-    if near is None or 3 * rows >= 1:
-        return nearest, furthest
-    furthest = min(furthest, (near + 3 * first) / (1 - 3 * rows))
-    return min(max(nearest, (near - unsure - 3 * first) / (1 + 3 * rows)), furthest), furthest
 
 
 def ratio_errors(

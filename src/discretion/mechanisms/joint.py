@@ -11,11 +11,12 @@ import numpy as np
 from discretion import noise
 from discretion.errors import Unsuitable
 from discretion.guarantee import Guarantee
-from discretion.mechanisms.accuracy import Noisy, believed, centre, over, ratio_error, total_error
+from discretion.mechanisms.accuracy import believed, centre, over, ratio_error, total_error
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.form import FIRST, ROWS, Form, Part, forms, is_affine, shared
 from discretion.mechanisms.level import best_level, refuse_nobody
 from discretion.mechanisms.linear import Linear, capped, refuse_scale
+from discretion.mechanisms.noisy import Noisy
 from discretion.noise import Floats, Rng
 from discretion.preference import MICRO, Integers, Specification
 from discretion.release import Error

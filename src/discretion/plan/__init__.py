@@ -1,7 +1,6 @@
 """Choose the mechanism with the smallest predicted error, from public information only."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from inspect import signature
@@ -11,7 +10,7 @@ from typing import Any
 
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.guarantee import Guarantee
-from discretion.mechanisms import JOINT, MECHANISMS, Belief, Mechanism, answer
+from discretion.mechanisms import MECHANISMS, Belief, Mechanism, answer, together
 from discretion.mechanisms.joint import Kin, Member
 from discretion.noise import Floats, Rng
 from discretion.plan.assumption import Prediction, predictions
@@ -22,7 +21,6 @@ from discretion.render.sheet import Sheet, amount, to_html
 from discretion.statistics import Aggregate, Request, Statistics
 
 POSITIONS = {"aggregate", "specification", "belief"}  # what every mechanism is proposed with; the rest are options
-TINY = 1e-300  # instead of an error of 0
 MOST_LINES = 12  # of charges in an explanation
 MOST_COMPARED = 2_000  # levels for which assumptions are compared
 MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
@@ -183,23 +181,11 @@ def _together(family: Family, alone: Sequence[Choice], specification: Specificat
     ]
     grid = alone[family.places.index(family.base)].aggregate
     errors = [choice.mechanism.error for choice in alone]
-    tried = []
-    for name, together in JOINT.items():
-        with suppress(Unsuitable):
-            tried.append((name, together(kin, grid, specification, belief, errors)))
-    found = [
-        (
-            max(one.error.ranked / max(error.ranked, TINY) for one, error in zip(made.estimates, errors, strict=True)),
-            name,
-        )
-        for name, made in tried
-    ]
-    if not found or min(found)[0] >= 1:
+    found = together(kin, grid, specification, belief, errors)
+    if found is None:
         return []
-    name = min(found)[1]
-    candidates = [
-        Candidate(name=name, mechanism=Member(joint=dict(tried)[name], place=place)) for place in range(len(kin))
-    ]
+    name, made = found
+    candidates = [Candidate(name=name, mechanism=Member(joint=made, place=place)) for place in range(len(kin))]
     return [
         replace(choice, chosen=one, candidates=(one, *choice.candidates), specification=specification)
         for one, choice in zip(candidates, alone, strict=True)
