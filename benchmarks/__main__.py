@@ -10,7 +10,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-TOPICS = ("noise", "counts", "pooled", "ranks", "walk", "sql", "sources", "ledger", "learn", "social", "peers")
+TOPICS = (
+    *("noise", "counts", "joint", "pooled", "ranks", "walk", "sql", "sources", "ledger", "learn", "social", "peers"),
+)
 
 
 def main(topics: list[str]) -> None:

@@ -20,6 +20,7 @@ from discretion.ledger.spend import CHANGED
 from discretion.mechanisms.belief import Assume, Belief
 from discretion.noise import Floats, Rng
 from discretion.plan import Plan, flow
+from discretion.plan.family import families
 from discretion.plan.flow import Manner
 from discretion.query import Query, parse
 from discretion.query.uncertainty import propagate
@@ -66,7 +67,7 @@ class Conditions:
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """A question as one snapshot of the ledger shows it: it has an answer, it has conditions, or somebody computes it."""
+    """A question as one snapshot of the ledger shows it: answered, open under conditions, or being computed."""
 
     query: Query
     states: tuple[State, ...]  # of the sources that are read for it
@@ -205,7 +206,7 @@ def conclude(
 ) -> Release:
     """Draw the noise, then compute the answer and its error from what was released."""
     released, errors = flow.draw(plan, len(query.asked), statistics, rng)
-    shown = _errors(query, released, errors, query.shown(released))
+    shown = _errors(query, released, errors, query.shown(released), [one.places for one in plan.families])
     return flow.conclude(plan, query.finish(released), shown, entry=entry, rng=rng)
 
 
@@ -218,7 +219,9 @@ def _conditions(question: Question, query: Query, register: Register, seen: Snap
 
 def _plan(question: Question, conditions: Conditions) -> Plan:
     """Return the plan that spends best what everybody may spend."""
-    asked, plan = flow.propose(conditions.query.asked, conditions.offer.specification, _manner(question))
+    asked, plan = flow.propose(
+        conditions.query.asked, conditions.offer.specification, _manner(question), families(conditions.query.asked)
+    )
     return replace(plan, source=Rows(query=replace(conditions.query, asked=asked), cohorts=_cohorts(conditions)))
 
 
@@ -290,7 +293,11 @@ def _is_admitted(state: State, engine: Engine) -> bool:
 
 
 def _errors(
-    query: Query, released: Sequence[Floats], errors: Sequence[Sequence[Error]], shown: Sequence[int]
+    query: Query,
+    released: Sequence[Floats],
+    errors: Sequence[Sequence[Error]],
+    shown: Sequence[int],
+    together: Sequence[Sequence[int]],
 ) -> dict[str, tuple[Error, ...]]:
     """For every answered column, the error in every group shown."""
     environments = {
@@ -300,7 +307,7 @@ def _errors(
     }
     return {
         column.name: tuple(
-            propagate(column.expression, environments[group], [by_group[group] for by_group in errors])
+            propagate(column.expression, environments[group], [by_group[group] for by_group in errors], together)
             for group in shown
         )
         for column in query.columns

@@ -32,11 +32,17 @@ class Error:
     bought: bool = False  # the interval was released beside the value: its ends are the limits
     quantiles: tuple[tuple[float, float, float], ...] = ()  # (tail, low, high) of the truth minus the value, if known
     relation: Relation | None = None  # how choices and values were found to be related, where that was estimated
+    expected: float | None = None  # root mean squared error for values that vary as usual, where `noise` has the worst
 
     @property
     def total(self) -> float:
         """Root mean squared error."""
         return hypot(self.bias, self.noise)
+
+    @property
+    def ranked(self) -> float:
+        """What mechanisms are compared by."""
+        return self.total if self.expected is None else self.expected
 
     def half_width(self, confidence: float = 0.95) -> float:
         """Bias and pull, plus the quantile of Laplace or normal noise of this standard deviation, the larger one."""

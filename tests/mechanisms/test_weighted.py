@@ -126,11 +126,14 @@ def test_the_independent_error_is_what_random_preferences_give():
 
 
 def test_the_figures_of_the_digest_hold():
-    """n = 1000, the paper's preferences: worst case 36 (value), 49 (presence, up to the draw), independent 11."""
+    """n = 1000, the paper's preferences: worst case 36 (value), 49 (presence, up to the draw), independent 11.7.
+
+    The least worst case of independent preferences is 11.3; a cap for half the variance gives that up for rare counts.
+    """
     specification = j15()
     assert propose(COUNT, specification, Belief()).error.total == pytest.approx(36, abs=1)
     assert propose(PRESENCE, specification, Belief()).error.total == pytest.approx(48, abs=3)
-    assert propose(COUNT, specification, Belief(assume="independent")).error.total == pytest.approx(11.3, abs=0.3)
+    assert propose(COUNT, specification, Belief(assume="independent")).error.total == pytest.approx(11.7, abs=0.3)
     assert propose(COUNT, specification, Belief(expect=(0, 0.1))).error.total < 14
 
 
@@ -236,3 +239,56 @@ def test_one_weight_more_covers_every_poisson_law(confidence):
     half = np.array([Error(bias=0, noise=sqrt(one), pull=more).half_width(confidence) for one in mean])
     covered = poisson.cdf(np.floor(mean + half), mean) - poisson.cdf(np.ceil(mean - half) - 1, mean)
     assert confidence <= covered.min()
+
+
+def exact(mechanism, part):
+    """The root mean squared error of a count, a part of everybody, over noise and random preferences."""
+    specification = mechanism.specification
+    share = np.array(mechanism.weights) / float(mechanism.divisor) - 1
+    people = specification.size
+    scatter = specification.heads @ share**2 - (specification.heads @ share) ** 2 / people
+    noise = 2 * (MICRO / float(mechanism.divisor)) ** 2
+    return sqrt(part * (1 - part) * scatter * people / (people - 1) + noise)
+
+
+def test_rare_counts_gain_more_than_common_ones_lose():
+    """Against the cap of the least worst case: at most 6% worse, and 12% to 40% better where 1 in 20 or fewer count."""
+    for specification in (j15(), j15(10_000), Specification.of([(10_000, 9_000), (2 * MICRO, 1_000)])):
+        ours = propose(COUNT, specification, Belief(assume="independent"))
+        cautious = propose(COUNT, specification, Belief(assume="independent"), cap=saturation(specification, 8) / MICRO)
+        ratio = {part: exact(ours, part) / exact(cautious, part) for part in (0.01, 0.05, 0.5)}
+        assert ratio[0.5] <= 1.065
+        assert ratio[0.05] <= 0.92
+        assert ratio[0.01] <= 0.87
+
+
+@pytest.mark.parametrize("ones", [0, 3, 30, 500, 970, 1_000])
+def test_the_released_count_narrows_its_own_interval_and_still_holds(ones):
+    """1,000 random assignments; a true 95% falls below 92% with probability 1e-5, and the seed is fixed."""
+    specification = j15()
+    mechanism = propose(COUNT, specification, Belief(assume="independent"))
+    rng, held, widths = simulation(31), 0, []
+    for counts in rng.multivariate_hypergeometric(specification.heads, ones, size=1_000):
+        (value,), (error,) = mechanism.answer(Statistics(counts=counts[None]), rng)
+        low, high = error.interval(value)
+        held += low - 1e-9 <= ones <= high + 1e-9
+        widths.append(error.half_width() / mechanism.error.half_width())
+    assert held >= 920
+    assert max(widths) <= 1
+    assert np.mean(widths) < (0.85 if min(ones, 1_000 - ones) < 50 else 1 + 1e-9)
+
+
+@pytest.mark.parametrize("protects", ["presence", "value"])
+@pytest.mark.parametrize("mean", [1, 10, 50])
+def test_the_released_mean_narrows_its_own_interval_and_still_holds(protects, mean):
+    """1,000 random assignments of values with the largest variance; 92% as above."""
+    aggregate = Aggregate(kind="mean", protects=protects, upper=100)
+    specification = j15()
+    mechanism = propose(aggregate, specification, Belief(assume="independent"))
+    rng, held = simulation(32), 0
+    for ones in rng.multivariate_hypergeometric(specification.heads, 10 * mean, size=1_000):
+        statistics = Statistics(counts=specification.heads[None], totals=100 * ones[None])
+        (value,), (error,) = mechanism.answer(statistics, rng)
+        low, high = error.interval(value)
+        held += low - 1e-9 <= mean <= high + 1e-9
+    assert held >= 920

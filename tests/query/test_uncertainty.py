@@ -77,3 +77,8 @@ def test_a_rank_stays_the_same_under_ascending_arithmetic_only():
     assert UNKNOWN == error_of("-($2)")
     assert UNKNOWN == error_of("$2 - $0")
     assert UNKNOWN == error_of("ROUND($2)")
+
+
+def test_noises_of_what_was_released_together_add_up():
+    expression = parse_one("2 * $0 - $1", dialect="duckdb")
+    assert pytest.approx(6 + 4) == propagate(expression, VALUES, [COUNT, SUM, MEDIAN], [(0, 1)]).noise

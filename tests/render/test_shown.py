@@ -80,7 +80,7 @@ def test_a_plan_shows_every_candidate_and_what_people_pay(plan):
     assert {"weighted", "minimum", "threshold", "sample"} <= {row[0] for row in count.rows}
     assert "chosen" == count.rows[0][-1]
     assert any(note.startswith("not weighted_rank") for note in count.notes)
-    assert any("split over 2 aggregates" in note for note in pay.notes)
+    assert any("split over 2 releases" in note for note in pay.notes)
     assert "more levels" in pay.rows[len(pay.rows) // 2][0]
 
 

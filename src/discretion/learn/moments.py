@@ -49,9 +49,12 @@ def sensitivity(domain: Domain, size: int, protects: Protects, steps: int) -> in
     ‖zzᵀ − z'z'ᵀ‖₁ ≤ ‖z − z'‖₁ ‖z + z'‖₁ ≤ (Σ max(|z_i|, |z'_i|))² ≤ (d + 1)², for |a − b| + |a + b| = 2 max(|a|, |b|)
     and by the means' inequality. For one row that comes or goes, ‖zzᵀ‖₁ less y²: d² + 2d.
     Ball, the entries x_j x_k (j ≤ k) and x_j y. For a row that comes or goes, ((Σ|x_j|)² + Σ x_j²)/2 + Σ|x_j| |y| ≤
-    (d + 1)/2 + √d, because Σ|x_j| ≤ √d. For a row that changes, y = y' = 1 is the worst case (x' may change sign);
-    with p = x − x', q = x + x' the change is at most (‖p‖₁‖q‖₁ + Σ|p_j q_j|)/2 + ‖p‖₁ ≤ (d + 1)‖p‖‖q‖/2 + √d ‖p‖,
-    and ‖p‖² + ‖q‖² ≤ 4, so ‖p‖ = 2 sin φ, ‖q‖ = 2 cos φ: the maximum of (d + 1) sin 2φ + 2√d sin φ, rounded up.
+    (d + 1)/2 + √d, because Σ|x_j| ≤ √d. For a row that changes, y = y' = 1 is the worst case (x' may change sign).
+    With M = xxᵀ − x'x'ᵀ, its d diagonal and d(d − 1)/2 other entries, which count twice in ‖M‖², add up to at most
+    ‖M‖·√(d + d(d − 1)/4) by Cauchy and Schwarz, and |x_j − x'_j| to √d ‖x − x'‖. Rows of length 1 at the angle 2φ have
+    ‖M‖ = √2 sin 2φ and ‖x − x'‖ = 2 sin φ: the maximum of √(d(d + 3)/2) sin 2φ + 2√d sin φ, rounded up. No shorter
+    rows are worse: for lengths a ≥ b both norms ascend in a, so a = 1; and at the cosine −s, s ≥ 0, rows of length 1
+    at the cosine −max(0, bs − (1 − b²)/2) have no smaller norms. For d = 1 angles are 0 or π: 1 − b² + 1 + b ≤ 9/4.
     A person with several rows adds their average (or, by rounding down, a part of it): a point of the convex hull of
     one row's moments and zero, so the bounds hold for them too.
     """
@@ -59,8 +62,9 @@ def sensitivity(domain: Domain, size: int, protects: Protects, steps: int) -> in
         return ((size + 1) ** 2 if protects == "value" else size**2 + 2 * size) * steps**2
     if protects == "presence":
         return (size + 1) * steps**2 // 2 + steps * isqrt(size * steps**2)
-    cosine = (sqrt(size + 8 * (size + 1) ** 2) - sqrt(size)) / (4 * (size + 1))
-    most = 2 * sqrt(1 - cosine**2) * ((size + 1) * cosine + sqrt(size))
+    factor = sqrt(size * (size + 3) / 2)
+    cosine = (sqrt(size + 8 * factor**2) - sqrt(size)) / (4 * factor)  # of φ where the maximum is
+    most = 2 * sqrt(1 - cosine**2) * (factor * cosine + sqrt(size)) if size > 1 else 9 / 4
     return ceil(most * (1 + 1e-9) * steps**2)
 
 

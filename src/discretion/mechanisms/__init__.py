@@ -5,15 +5,19 @@ a function `propose(aggregate, specification, belief, **options)` that tunes it 
 returns a mechanism that is complete, or raises `Unsuitable` with the reason.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
+from discretion.errors import Unsuitable
 from discretion.guarantee import Guarantee
 from discretion.mechanisms import (
     exponential,
+    joint,
     minimum,
     partition,
     pooled,
+    pooled_joint,
     public,
     sample,
     smooth,
@@ -23,11 +27,15 @@ from discretion.mechanisms import (
     weighted_rank,
 )
 from discretion.mechanisms.belief import Belief
+from discretion.mechanisms.joint import Kin, Released
 from discretion.mechanisms.linear import Linear
 from discretion.mechanisms.pooled import Pooled
 from discretion.noise import Floats, Rng
+from discretion.preference import Specification
 from discretion.release import Error
-from discretion.statistics import Measure, Statistics
+from discretion.statistics import Aggregate, Measure, Statistics
+
+TINY = 1e-300  # instead of an error of 0
 
 
 class Mechanism(Protocol):
@@ -69,6 +77,9 @@ MECHANISMS: dict[str, Propose] = {
 # Mechanisms without exact arithmetic: only used by name, so they are not tuned for "auto".
 BY_NAME = {"smooth"}
 
+# Tune one release for several aggregates: (aggregates, the one whose grid they share, specification, belief, errors).
+JOINT: dict[str, Callable[..., Released]] = {"joint": joint.propose, "pooled_joint": pooled_joint.propose}
+
 
 def answer(mechanism: Mechanism, statistics: Statistics, rng: Rng = None) -> tuple[Floats, tuple[Error, ...]]:
     """The private answers and their errors, one a group; the release itself may tell more than was predicted."""
@@ -78,4 +89,18 @@ def answer(mechanism: Mechanism, statistics: Statistics, rng: Rng = None) -> tup
     return released, (mechanism.error,) * len(released)
 
 
-__all__ = ["BY_NAME", "MECHANISMS", "Belief", "Mechanism", "Propose", "answer"]
+def together(
+    kin: Sequence[Kin], grid: Aggregate, specification: Specification, belief: Belief, alone: Sequence[Error]
+) -> tuple[str, Released] | None:
+    """Return the joint release of least predicted errors by its name, or None if an aggregate is as good alone."""
+    found: list[tuple[float, str, Released]] = []
+    for name, propose in JOINT.items():
+        with suppress(Unsuitable):
+            made = propose(kin, grid, specification, belief, alone)
+            pairs = zip(made.estimates, alone, strict=True)
+            found.append((max(one.error.ranked / max(error.ranked, TINY) for one, error in pairs), name, made))
+    worst, name, best = min(found, default=(1.0, "", None), key=lambda one: one[0])
+    return (name, best) if worst < 1 and best is not None else None
+
+
+__all__ = ["BY_NAME", "JOINT", "MECHANISMS", "Belief", "Mechanism", "Propose", "answer", "together"]

@@ -4,7 +4,7 @@ An affine estimate of a total is Σ_u v_u x_u + offset + noise, v the same withi
 steps per person until `error` turns it into the units of the answer.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from math import exp, expm1, hypot, sqrt
@@ -14,7 +14,9 @@ import numpy as np
 
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.mechanisms.belief import Belief
-from discretion.mechanisms.linear import Linear, bessel, is_affine, parts, unit_of
+from discretion.mechanisms.form import Form, forms, is_affine, parts
+from discretion.mechanisms.linear import Linear, bessel, unit_of
+from discretion.mechanisms.noisy import Noisy
 from discretion.noise import Floats
 from discretion.preference import MICRO, Integers, Specification
 from discretion.release import Error
@@ -66,6 +68,25 @@ def believed(aggregate: Aggregate, belief: Belief) -> Means:
         square=max((least + most) * end - least * most for end in (low, high)),  # the chord above x²
         at_random=belief.beta is not None,
     )
+
+
+def usual_variance(aggregate: Aggregate, belief: Belief) -> float:
+    """Return the variance to tune to: half of the largest, if a mean may be anywhere, else the largest.
+
+    Jeffreys' prior of a share m expects m(1 − m) to be 1/8, where the largest is 1/4.
+    """
+    return believed(aggregate, belief).variance / (2 if belief.expect is None else 1)
+
+
+def _narrowed(aggregate: Aggregate, means: Means, between: tuple[float, float]) -> Means:
+    """Return the same, with no more variance than the mean of all people, between these, leaves."""
+    least, most = aggregate.person_range
+    low, high = max(float(least), between[0]), min(float(most), between[1])
+    if low > high:  # noise took the estimate where no mean can be
+        return means
+    peak = min(max((least + most) / 2, low), high)
+    variance = min(means.variance, (peak - least) * (most - peak))
+    return replace(means, variance=variance, lopsided=max(0.0, (most - least) ** 2 - 4 * variance))
 
 
 def centre(aggregate: Aggregate, belief: Belief) -> Fraction:
@@ -130,21 +151,58 @@ def total_error(
     *,
     offset: float = 0.0,
     variance: float,
+    value: float | None = None,
 ) -> Error:
     """The error of an affine estimate whose people count `share` and whose noise has this variance, in steps².
 
     A number β adds scatter to a bias nearly as bad as the worst: where the worst case is better, it holds, and is used.
+    After the release, `value` is what was estimated: it says how much people's values can vary at most.
     """
-    unit = float(aggregate.step) / (specification.size if aggregate.kind == "mean" else 1)
+    before = _total_error(aggregate, specification, belief, share, offset, variance)
+    if value is None or belief.beta is None or not before.noise:
+        return before
+    unit, fixed = _unit(aggregate, specification)
+    reach = before.bias + before.pull + 3 * before.noise
+    ends = ((value - reach - fixed) / unit, (value + reach - fixed) / unit)
+    means = (ends[0] / specification.size, ends[1] / specification.size)
+    after = _total_error(aggregate, specification, belief, share, offset, variance, means)
+    return min(before, after, key=lambda error: error.half_width())
+
+
+def _unit(aggregate: Aggregate, specification: Specification) -> tuple[float, float]:
+    """Return what a step of the total is in the answer, and what is added to it."""
+    step, origin, people = float(aggregate.step), float(aggregate.origin), specification.size
+    if aggregate.kind == "mean":
+        return step / people, origin
+    return step, origin * people if aggregate.size_is_public else 0.0
+
+
+def _total_error(
+    aggregate: Aggregate,
+    specification: Specification,
+    belief: Belief,
+    share: Floats,
+    offset: float,
+    variance: float,
+    between: tuple[float, float] | None = None,
+) -> Error:
+    """Return the error, where the mean of all people surely lies `between` these, in steps."""
+    unit, _ = _unit(aggregate, specification)
     heads, parts_of_error = specification.heads, []
     for used in [belief, Belief()] if belief.beta else [belief]:
         means = believed(aggregate, used)
+        if between is not None:
+            means = _narrowed(aggregate, means, between)
+        usual = None
+        if means.at_random and used.expect is None:
+            usual = variance + usual_variance(aggregate, used) * assignment(share, heads, means)
         drawn = sqrt(variance + means.variance * assignment(share, heads, means))
         off, further = bias(share, heads, means, offset), lump(share, heads, means)
-        parts_of_error.append((unit * off, unit * drawn, unit * further, used))
-    off, drawn, further, used = min(parts_of_error, key=lambda found: hypot(found[0], found[1]))
+        expected = None if usual is None else unit * sqrt(off**2 + usual)
+        parts_of_error.append((unit * off, unit * drawn, unit * further, used, expected))
+    off, drawn, further, used, expected = min(parts_of_error, key=lambda found: hypot(found[0], found[1]))
     within = limits(aggregate, specification)
-    return Error(bias=off, noise=drawn, pull=further, assumption=str(used), limits=within)
+    return Error(bias=off, noise=drawn, pull=further, assumption=str(used), limits=within, expected=expected)
 
 
 def limits(aggregate: Aggregate, specification: Specification) -> tuple[float, float]:
@@ -166,6 +224,7 @@ def ratio_error(
     specification: Specification,
     belief: Belief,
     weights: Floats,
+    form: Form,
     coins: float = 0.0,
     part: float | None = None,
     near: float | None = None,
@@ -175,8 +234,10 @@ def ratio_error(
     How many people have a value is secret: before the release the error is stated for a full register, evenly spread
     over the groups; after it for those who have `part` of all weight in a group. Either way they are taken to have
     preferences like everybody's. τ = Σ|w/Σw − 1/n|/2 is how far the weights shift one person's share to another: a
-    mean moves by at most τ·spread. `coins`: Σ Var(weight) / (Σ weight)², where weights are drawn. A wrong denominator
-    moves a mean in proportion to its distance from the middle, and `near` is that of the released one, in steps.
+    mean moves by at most τ·spread. `coins`: Σ Var(weight) / (Σ weight)², where weights are drawn. `near` is how far
+    the released mean is from the middle, as a position from −1 to 1: noise of the number of rows moves a mean in
+    proportion to that, and values around a mean m vary by at most (m − lower)(upper − m): both cannot be at their
+    worst.
     """
     means, heads, people = believed(aggregate, belief), specification.heads, specification.size
     within, assumes = limits(aggregate, specification), RATIO_ASSUMES if part is None else GROUP_ASSUMES
@@ -187,51 +248,49 @@ def ratio_error(
     share = np.asarray(weights * (people / total), dtype=np.float64)
     moved = over(heads, np.abs(share - 1)) / people / 2  # τ
     scatter = (assignment(share, heads, means) / people**2 + coins) / part
-    noises = [sqrt(2) * float(one.scale) * MICRO / (total * part) for one in parts(aggregate)]
-    middle = (aggregate.lower + aggregate.upper) / 2
-    away = max(middle - means.low, means.high - middle)  # from the middle, in steps
-    if near is not None and 3 * noises[-1] < 1:  # d ≤ near + 3(a + d·b), a and b the noise of numerator, denominator
-        away = min(away, (near + 1.5 * noises[0]) / (1 - 3 * noises[-1]))
-    mean_noise = noises[0] / 2 if aggregate.size_is_public else hypot(noises[0] / 2, away * noises[-1])
+    noisy = Noisy.of(aggregate, form, total * part)
+    half = (aggregate.upper - aggregate.lower) / 2
+    shifted = moved * means.spread  # in steps
+    unsure = 3 * sqrt(scatter) + shifted / max(half, 0.5)
+    middle, side = (aggregate.lower + aggregate.upper) / 2, max(half, 0.5)
+    nearest, furthest = noisy.reach(((means.low - middle) / side, (means.high - middle) / side), near, unsure)
+    mean_noise, expected = half * noisy.mean(furthest), None
     if aggregate.kind == "mean":
-        shifted, drawn, unit = moved * means.spread, sqrt(mean_noise**2 + means.variance * scatter), aggregate.step
+        # In m² a straight line: the worst is at an end, what Jeffreys' prior expects in the middle.
+        ends = [(half * noisy.mean(m)) ** 2 + half**2 * (1 - m**2) * scatter for m in (nearest, furthest)]
+        drawn, unit = sqrt(max(ends)), aggregate.step
+        if means.at_random:
+            expected = float(unit) * sqrt(shifted**2 + sum(ends) / 2)
     else:
         moved *= 1.0 if belief.beta is None else belief.beta
-        shifted, drawn = _variance_error(aggregate, noises, mean_noise, moved, away)
+        # The variance is half the mean squared distance of two people, who are a shifted pair with probability at most
+        # 2τ − τ²; squaring a noisy mean adds its variance. Randomly assigned weights add at most width⁴/12 times their
+        # scatter: (x − mean)² varies by at most V(M² − V), M the larger distance to a bound, V ≤ mean·(range − mean).
+        shifted = (2 * moved - moved**2) * 2 * half**2 + mean_noise**2
+        drawn = hypot(half**2 * noisy.variance(nearest, furthest), 4 * half**2 * sqrt(scatter / 12))
         unit = aggregate.step**2
-        drawn = hypot(drawn, (aggregate.upper - aggregate.lower) ** 2 * sqrt(scatter / 12))
         if aggregate.sample:
-            unsure = 0.0 if aggregate.size_is_public else hypot(noises[-1], sqrt(scatter))
-            shifted, drawn = _sample_error(aggregate, people * part, unsure, shifted, drawn)
+            rows = 0.0 if aggregate.size_is_public else hypot(float(noisy.deviation(1.0, 0.0, 0.0)), sqrt(scatter))
+            shifted, drawn = _sample_error(aggregate, people * part, rows, shifted, drawn)
     return Error(
         bias=float(unit) * shifted,
         noise=float(unit) * drawn,
         assumption="; ".join(filter(None, [str(belief), "" if aggregate.size_is_public else assumes])),
         limits=within,
+        expected=expected,
     )
 
 
 def ratio_errors(
     aggregate: Aggregate, specification: Specification, belief: Belief, weights: Floats, coins: float = 0.0
 ) -> dict[str, Any]:
-    """The fields `error` and `error_at` of a ratio: before and after its release."""
-    at = partial(ratio_error, aggregate, specification, belief, weights, coins)
-    return {"error": at(), "error_at": at}
-
-
-def _variance_error(
-    aggregate: Aggregate, noises: list[float], mean_noise: float, moved: float, away: float
-) -> tuple[float, float]:
-    """Bias and noise of second moment − mean², in squared steps.
-
-    The variance is half the mean squared distance of two people, who are a shifted pair with probability at most
-    2τ − τ²; squaring a noisy mean adds its variance. (Randomly assigned weights add at most width⁴/12 times their
-    own scatter: (x − mean)² varies by at most V(M² − V), M the larger distance to a bound, V ≤ mean·(range − mean).)
-    """
-    width = aggregate.upper - aggregate.lower
-    square = noises[1] / 4 if aggregate.size_is_public else hypot(noises[1], width**2 * noises[-1]) / 8
-    shifted = (2 * moved - moved**2) * width**2 / 2
-    return shifted + mean_noise**2, hypot(square, 2 * away * mean_noise)
+    """Return the fields of a ratio: the form of least predicted error, and that error before and after the release."""
+    at = [
+        (form, partial(ratio_error, aggregate, specification, belief, weights, form, coins))
+        for form in forms(aggregate)
+    ]
+    form, error_at = min(at, key=lambda found: found[1]().ranked)
+    return {"form": form, "error": error_at(), "error_at": error_at}
 
 
 def _sample_error(
@@ -247,17 +306,19 @@ def _sample_error(
     return factor * shifted, hypot(factor * drawn, moved)
 
 
-def _affine_error(
+def _affine_errors(
     aggregate: Aggregate,
     specification: Specification,
     belief: Belief,
     weights: Integers,
     divisor: Fraction,
     offset: Fraction,
-) -> Error:
+) -> dict[str, Any]:
+    """Return the fields `error` and `error_at` of a total: before and after its release."""
     unit = unit_of(weights)
     scale = float(parts(aggregate)[0].scale) * MICRO / unit
-    return total_error(
+    at = partial(
+        total_error,
         aggregate,
         specification,
         belief,
@@ -265,6 +326,7 @@ def _affine_error(
         offset=float(offset),
         variance=laplace_variance(scale) * (unit / float(divisor)) ** 2,
     )
+    return {"error": at(), "error_at": None if belief.beta is None else at}
 
 
 def tuned(
@@ -285,6 +347,6 @@ def tuned(
         divisor = Fraction(asked, specification.size)
     shape: dict[str, Any] = {"aggregate": aggregate, "specification": specification, "weights": tuple(weights.tolist())}
     if is_affine(aggregate):
-        error = _affine_error(aggregate, specification, belief, weights, divisor, offset)
-        return kind(**shape, divisor=divisor, offset=offset, error=error)
+        errors = _affine_errors(aggregate, specification, belief, weights, divisor, offset)
+        return kind(**shape, divisor=divisor, offset=offset, **errors)
     return kind(**shape, **ratio_errors(aggregate, specification, belief, weights.astype(np.float64)))

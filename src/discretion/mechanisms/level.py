@@ -48,7 +48,7 @@ def best_level(level: Level, specification: Specification, at: Callable[[int], L
     while True:
         tried: list[int] = np.unique(np.linspace(first, last, TRIED).astype(int)).tolist()
         made |= {index: at(allowed[index]) for index in tried if index not in made}
-        best = min(tried, key=lambda index: made[index].error.total)
+        best = min(tried, key=lambda index: made[index].error.ranked)
         if len(tried) == last - first + 1:
             return made[best]
         place = tried.index(best)

@@ -7,73 +7,20 @@ can costs exactly that weight. What is released are the noisy totals; everything
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from typing import Any, Literal, NamedTuple
+from functools import cached_property
+from math import sqrt
+from typing import Any
 
 import numpy as np
 
 from discretion import noise
 from discretion.errors import Unsuitable
 from discretion.guarantee import Guarantee
+from discretion.mechanisms.form import FIRST, ROWS, SECOND, Form, Part, is_affine, moments, parts, sizes, tally
 from discretion.noise import Floats, Rng
 from discretion.preference import MICRO, Integers, Specification
 from discretion.release import Error
 from discretion.statistics import Aggregate, Measure, Statistics, weigh
-
-Quantity = Literal["count", "total", "centred", "square", "centred_square"]
-
-
-class Part(NamedTuple):
-    """One quantity that rows add up to, and how much noise a weight of one ε calls for."""
-
-    quantity: Quantity
-    scale: Fraction  # of the noise, in the quantity's own units
-
-
-def is_affine(aggregate: Aggregate) -> bool:
-    """Whether the answer is a total, or a total over a public number of people; else it is a ratio of totals."""
-    return aggregate.kind in ("count", "people", "sum") or (aggregate.kind == "mean" and aggregate.size_is_public)
-
-
-@lru_cache(maxsize=1024)
-def parts(aggregate: Aggregate) -> tuple[Part, ...]:
-    """What is released, scaled so that a person of weight w loses at most w: Σ |change of part| / scale ≤ 1.
-
-    A row has the position x = (2z − lower − upper)/R from −1 to 1, R = upper − lower. With a public n, a variance
-    needs Σx and Σx² at the rates (1/scale) 1/2 and 1/4: changing x into y costs |x − y|/2 + |x² − y²|/4, which is at
-    most d/2 + d(2 − d)/4 = d − d²/4 ≤ 1 for d = |x − y|, because |x + y| ≤ 2 − d. For a private n see `_rates`.
-    """
-    width = aggregate.upper - aggregate.lower
-    if aggregate.kind == "sum" and not aggregate.size_is_public and aggregate.origin != 0:
-        raise Unsuitable("A sum over an unknown number of rows needs a grid whose origin is 0.")
-    if is_affine(aggregate):
-        quantity: Quantity = "count" if aggregate.kind in ("count", "people") else "total"
-        return (Part(quantity, Fraction(aggregate.sensitivity)),)
-    if aggregate.kind not in ("mean", "variance"):
-        raise Unsuitable("It adds up rows, so it answers counts, sums, means and variances only.")
-    if aggregate.size_is_public:
-        return Part("centred", Fraction(2 * width)), Part("square", Fraction(4 * width**2))
-    alpha, beta = _rates(aggregate)
-    moments = [Part("centred", width / alpha), Part("centred_square", width**2 / alpha)]
-    return *moments[: 1 if aggregate.kind == "mean" else 2], Part("count", 1 / beta)
-
-
-def _rates(aggregate: Aggregate) -> tuple[Fraction, Fraction]:
-    """The rates α of the moments Σx and, for a variance, Σ(2x² − 1), and β of the count, where n is private.
-
-    A row that comes or goes costs |x|α + |2x² − 1|α + β: α + β for a mean, 2α + β for a variance. A row that changes
-    costs 2α for a mean, and for a variance |x − y|α + 2|x² − y²|α ≤ αd(5 − 2d) ≤ 25α/8. If a person has a rows before
-    and b after, min(a, b) of them change and |a − b| come or go, together at most k rows: under value in one group
-    the loss is at most k times the dearer of the two. Under presence no row changes. Under value in many groups
-    every row may go from one group and come to another, 2k in all.
-    """
-    is_mean, k = aggregate.kind == "mean", aggregate.rows_per_person
-    if aggregate.protects == "value" and aggregate.groups == 1:
-        alpha, beta = (Fraction(1, 2), Fraction(1, 2)) if is_mean else (Fraction(8, 25), Fraction(9, 25))
-        return alpha / k, beta / k
-    most = k if aggregate.protects == "presence" else 2 * k
-    alpha = Fraction(17, 20) if is_mean else Fraction(2, 5)
-    return alpha / most, (1 - alpha if is_mean else 1 - 2 * alpha) / most
 
 
 def unit_of(weights: Integers) -> int:
@@ -81,31 +28,14 @@ def unit_of(weights: Integers) -> int:
     return int(np.gcd.reduce(weights)) or MICRO
 
 
-def refuse_scale(aggregate: Aggregate, unit: int) -> None:
+def refuse_scale(aggregate: Aggregate, unit: int, form: Form = ()) -> None:
     """Refuse while planning, before anybody is charged, what the exact sampler could not draw."""
-    widest = max(part.scale for part in parts(aggregate)) * MICRO / unit
+    widest = max(part.scale for part in form or parts(aggregate)) * MICRO / unit
     if widest > noise.LARGEST_SCALE:
         raise Unsuitable(
             f"Its noise would span about {float(widest):.2g} grid steps, too many for exact arithmetic. "
             "Use tighter bounds, a coarser grid or fewer rows per person."
         )
-
-
-def tally(quantity: Quantity, statistics: Statistics, aggregate: Aggregate) -> Any:
-    """The quantity by (group, cohort), in whole numbers of any size."""
-    counts = np.asarray(statistics.counts).astype(object)
-    if quantity == "count":
-        return counts
-    totals = np.asarray(statistics.totals).astype(object)
-    if quantity == "total":
-        return totals
-    ends = aggregate.lower + aggregate.upper
-    if quantity == "centred":
-        return 2 * totals - ends * counts  # Σ R·x
-    squares = 4 * np.asarray(statistics.squares).astype(object) - 4 * ends * totals + ends**2 * counts  # Σ (R·x)²
-    if quantity == "square":
-        return squares
-    return 2 * squares - (aggregate.upper - aggregate.lower) ** 2 * counts  # Σ R²(2x² − 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,12 +51,19 @@ class Linear:
     weights: tuple[int, ...]  # by cohort, in micro-ε: what each member pays
     divisor: Fraction = Fraction(MICRO)  # micro-ε of weight that count a person once
     offset: Fraction = Fraction(0)  # steps added for what the weights leave out
+    form: Form = ()  # what is released; the usual form if none is given
     error: Error
-    # a ratio's error if those with a value have this part of the register's weight, which only the release tells
-    error_at: Callable[[float, float], Error] | None = field(default=None, repr=False, compare=False)
+    # the error that a release tells: a total's for its value (by keyword), a ratio's for the part of the register's
+    # weight that those with a value have, and the distance of the mean from the middle
+    error_at: Callable[..., Error] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        refuse_scale(self.aggregate, self.unit)
+        refuse_scale(self.aggregate, self.unit, self.form)
+
+    @property
+    def released(self) -> Form:
+        """The sums that are released."""
+        return self.form or parts(self.aggregate)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -149,12 +86,12 @@ class Linear:
     @property
     def scales(self) -> tuple[Fraction, ...]:
         """The noise scale of each part, in units."""
-        return tuple(part.scale * MICRO / self.unit for part in parts(self.aggregate))
+        return tuple(part.scale * MICRO / self.unit for part in self.released)
 
     def centres(self, statistics: Statistics) -> tuple[Any, ...]:
         """The weighted totals before the noise, one array of whole numbers a part. Private."""
         weights = np.array(self.weights, dtype=np.int64) // self.unit
-        return tuple(weigh(tally(part.quantity, statistics, self.aggregate), weights) for part in parts(self.aggregate))
+        return tuple(weigh(tally(part.quantity, statistics, self.aggregate), weights) for part in self.released)
 
     def release(self, statistics: Statistics, rng: Rng) -> Floats:
         return self.answer(statistics, rng)[0]
@@ -166,27 +103,48 @@ class Linear:
             for centre, scale in zip(self.centres(statistics), self.scales, strict=True)
         ]
         if is_affine(self.aggregate):
-            return self._total(noisy[0]), (self.error,) * self.aggregate.groups
-        floats = [np.asarray(part, dtype=np.float64) for part in noisy]
-        return self._ratio(floats), self._ratio_errors(floats)
+            return self._totals(noisy[0])
+        return self.ratio(self.moments(np.array(noisy, dtype=np.float64)))
 
-    def _ratio_errors(self, noisy: list[Floats]) -> tuple[Error, ...]:
+    def _totals(self, noisy: Any) -> tuple[Floats, tuple[Error, ...]]:
+        values = self._total(noisy)
+        if self.error_at is None:
+            return values, (self.error,) * self.aggregate.groups
+        return values, tuple(self.error_at(value=value) for value in values.tolist())
+
+    def ratio(self, found: Floats) -> tuple[Floats, tuple[Error, ...]]:
+        """Return answers and errors of a ratio from its noisy moments, by (moment, group)."""
+        return self._ratio(found), self._ratio_errors(found)
+
+    def moments(self, noisy: Floats) -> Floats:
+        """Return weighted rows, Σx and Σx², x from −1 to 1 across the bounds, by (moment, group)."""
+        form = self.released
+        found = moments(form, self.aggregate) @ (noisy / sizes(form, self.aggregate)[:, None])
+        if self.aggregate.size_is_public:
+            found[ROWS] = self.full_weight
+        return np.asarray(found)
+
+    @cached_property
+    def rows_scale(self) -> float:
+        """The scale of Laplace noise that varies as much as the noise of the weighted rows."""
+        form = self.released
+        scales = np.array([float(scale) * self.unit for scale in self.scales]) / sizes(form, self.aggregate)
+        return sqrt(float(np.square(moments(form, self.aggregate)[ROWS] * scales).sum()))
+
+    def _ratio_errors(self, found: Floats) -> tuple[Error, ...]:
         if self.aggregate.size_is_public or self.error_at is None:
             return (self.error,) * self.aggregate.groups
-        surely = noisy[-1] - 3 * float(self.scales[-1]) * self.unit  # less with a probability of 2.5%
+        surely = found[ROWS] - 3 * self.rows_scale  # less with a probability of 2.5%
         parts = np.maximum(surely, 0.0) / max(self.full_weight, 1.0)
-        away = np.abs(self._mean(noisy))
+        away = np.abs(self._mean(found))
         return tuple(self.error_at(part, near) for part, near in zip(parts.tolist(), away.tolist(), strict=True))
 
-    def _mean(self, noisy: list[Floats]) -> Floats:
-        """In steps from the middle of the bounds."""
-        width = self.aggregate.upper - self.aggregate.lower
-        return np.asarray(np.clip(noisy[0] / self._denominator(noisy), -width, width) / 2)
+    def _mean(self, found: Floats) -> Floats:
+        """Return the mean position, from −1 to 1."""
+        return np.asarray(np.clip(found[FIRST] / self._denominator(found), -1, 1))
 
-    def _denominator(self, noisy: list[Floats]) -> Floats:
-        if self.aggregate.size_is_public:
-            return np.array([self.full_weight])
-        return np.maximum(noisy[-1], float(self.scales[-1]) * self.unit)  # below its own noise it says nothing
+    def _denominator(self, found: Floats) -> Floats:
+        return np.asarray(np.maximum(found[ROWS], self.rows_scale))  # below its own noise it says nothing
 
     def _total(self, noisy: Any) -> Floats:
         """Noisy weighted total -> the answer, exactly until the last rounding."""
@@ -197,24 +155,26 @@ class Linear:
         origin = aggregate.origin * people if aggregate.kind == "sum" and aggregate.size_is_public else Fraction(0)
         return np.array([float(origin + aggregate.step * total) for total in steps])
 
-    def _ratio(self, noisy: list[Floats]) -> Floats:
-        """Noisy numerators over the noisy (or public) denominator, kept inside what is possible."""
+    def _ratio(self, found: Floats) -> Floats:
+        """Return noisy moments over the noisy (or public) number of rows, kept inside what is possible."""
         aggregate = self.aggregate
-        width, step = aggregate.upper - aggregate.lower, float(aggregate.step)
-        middle = float(aggregate.value(Fraction(aggregate.lower + aggregate.upper, 2)))
-        mean, weight = self._mean(noisy), self._denominator(noisy)
+        half = float(aggregate.step) * (aggregate.upper - aggregate.lower) / 2
+        mean = self._mean(found)
         if aggregate.kind == "mean":
-            return np.asarray(middle + step * mean)
-        second = noisy[1] / weight / 4 if aggregate.size_is_public else (noisy[1] / weight + width**2) / 8
-        variance = step**2 * np.clip(second - mean**2, 0, width**2 / 4)
-        return np.asarray(variance * bessel(self._rows(noisy)) if aggregate.sample else variance)
+            middle = float(aggregate.value(Fraction(aggregate.lower + aggregate.upper, 2)))
+            return np.asarray(middle + half * mean)
+        variance = half**2 * np.clip(found[SECOND] / self._denominator(found) - mean**2, 0, 1)
+        return np.asarray(variance * bessel(self._rows(found)) if aggregate.sample else variance)
 
-    def _rows(self, noisy: list[Floats]) -> Floats:
+    def _rows(self, found: Floats) -> Floats:
         """Return the number of rows with a value: the public one, or an estimate from the released weight."""
-        return self._denominator(noisy) * (self.specification.size / max(self.full_weight, 1.0))
+        return self._denominator(found) * (self.specification.size / max(self.full_weight, 1.0))
 
 
 def bessel(rows: Floats | float) -> Floats:
     """Return n/(n − 1), which turns a population variance into a sample variance; at most 2, that of two rows."""
     known = np.maximum(rows, 2.0)
     return np.asarray(known / (known - 1))
+
+
+__all__ = ["Form", "Linear", "Part", "bessel", "is_affine", "parts", "refuse_scale", "tally", "unit_of"]

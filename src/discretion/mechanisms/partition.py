@@ -111,7 +111,7 @@ def propose(
         for found in plan.partitions(variance)
         for how in ensembles
     ]
-    return min(tried, key=lambda mechanism: mechanism.error.total)
+    return min(tried, key=lambda mechanism: mechanism.error.ranked)
 
 
 def _refuse_options(

@@ -15,8 +15,9 @@ from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.guarantee import Guarantee
 from discretion.mechanisms.accuracy import believed, centre, laplace_variance, limits
 from discretion.mechanisms.belief import Belief
+from discretion.mechanisms.form import Form, parts, tally
 from discretion.mechanisms.level import refuse_nobody
-from discretion.mechanisms.linear import parts, refuse_scale, tally, unit_of
+from discretion.mechanisms.linear import refuse_scale, unit_of
 from discretion.mechanisms.pooling import Pool, Span, Steps, steps_of
 from discretion.noise import Floats, Rng
 from discretion.preference import MICRO, Integers, Specification
@@ -55,11 +56,17 @@ class Pooled:
     specification: Specification
     bands: tuple[Span, ...]  # of cohorts, strictest first; people who chose 0 are in none
     belief: Belief = field(default_factory=Belief)
+    form: Form = ()  # what every band releases; the usual form if none is given
     error: Error
 
     def __post_init__(self) -> None:
         for unit in self.units:
-            refuse_scale(self.aggregate, unit)
+            refuse_scale(self.aggregate, unit, self.form)
+
+    @property
+    def released(self) -> Form:
+        """The sums that every band releases."""
+        return self.form or parts(self.aggregate)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -77,16 +84,22 @@ class Pooled:
     @property
     def scales(self) -> tuple[Fraction, ...]:
         """The noise scale of every part of every band, in the band's units."""
-        return tuple(part.scale * MICRO / unit for part in parts(self.aggregate) for unit in self.units)
+        return tuple(part.scale * MICRO / unit for part in self.released for unit in self.units)
 
     def centres(self, statistics: Statistics) -> tuple[Any, ...]:
         """The weighted totals before the noise: for every part of every band one array, by group. Private."""
-        micro, found = self.specification.micro, []
-        for part in parts(self.aggregate):
-            totals = tally(part.quantity, statistics, self.aggregate)
-            for band, unit in zip(self.bands, self.units, strict=True):
-                found.append(weigh(totals[:, slice(*band)], micro[slice(*band)] // unit))
+        found: list[Any] = []
+        for part in self.released:
+            found += self.by_band(tally(part.quantity, statistics, self.aggregate))
         return tuple(found)
+
+    def by_band(self, totals: Any) -> list[Any]:
+        """Return whole numbers by (group, cohort) as weighted totals of every band, in its units. Private."""
+        micro = self.specification.micro
+        return [
+            weigh(totals[:, slice(*band)], micro[slice(*band)] // unit)
+            for band, unit in zip(self.bands, self.units, strict=True)
+        ]
 
     def release(self, statistics: Statistics, rng: Rng) -> Floats:
         return self.answer(statistics, rng)[0]
@@ -101,15 +114,23 @@ class Pooled:
 
     def totals(self, noisy: Floats) -> Floats:
         """Noisy totals by (row, part and band), from units to micro-ε."""
-        return np.asarray(noisy * np.tile(self.units, len(parts(self.aggregate))))
+        return np.asarray(noisy * np.tile(self.units, noisy.shape[1] // len(self.bands)))
 
     @cached_property
     def pool(self) -> Pool:
         """What turns noisy totals into answers."""
-        return pool_of(self.aggregate, self.specification, self.belief, self.bands)
+        return pool_of(self.aggregate, self.specification, self.belief, self.bands, self.released)
 
 
-def pool_of(aggregate: Aggregate, specification: Specification, belief: Belief, bands: tuple[Span, ...]) -> Pool:
+def deviations(form: Form, specification: Specification, bands: tuple[Span, ...]) -> tuple[float, ...]:
+    """Return the standard deviation of the noise of every part of every band, in micro-ε times its own units."""
+    units = [unit_of(specification.micro[slice(*band)]) for band in bands]
+    return tuple(sqrt(laplace_variance(float(part.scale) * MICRO / unit)) * unit for part in form for unit in units)
+
+
+def pool_of(
+    aggregate: Aggregate, specification: Specification, belief: Belief, bands: tuple[Span, ...], form: Form
+) -> Pool:
     """The estimation for these bands."""
     means, full = believed(aggregate, belief), believed(aggregate, Belief())
     width = full.high - full.low
@@ -122,7 +143,8 @@ def pool_of(aggregate: Aggregate, specification: Specification, belief: Belief, 
         variance=means.variance,
         narrow=(means.high - means.low) / width,
         centre=float(centre(aggregate, belief)),
-        deviations=_deviations(aggregate, specification, bands),
+        form=form,
+        deviations=deviations(form, specification, bands),
         assumption="; ".join(filter(None, [ASSUMES, str(belief)])),
         limits=limits(aggregate, specification),
     )
@@ -143,19 +165,24 @@ def propose(aggregate: Aggregate, specification: Specification, belief: Belief, 
     if bands is not None and bands < 1:
         raise InvalidDeclaration(f"bands must be at least 1, got {bands!r}.")
     refuse_nobody(specification)
-    parts(aggregate)  # refuses what cannot be released
+    form = parts(aggregate)
     means = believed(aggregate, belief)
     if not means.high > means.low:
         raise Unsuitable("Nothing can vary within these bounds, so there is nothing to estimate.")
-    cuts = list(dict.fromkeys(_cuts(specification, bands)))
-    first = pool_of(aggregate, specification, belief, cuts[0])
-    tried = [replace(first, bands=cut, deviations=_deviations(aggregate, specification, cut)) for cut in cuts]
+    options = list(dict.fromkeys(cuts(specification, bands)))
+    first = pool_of(aggregate, specification, belief, options[0], form)
+    tried = [replace(first, bands=cut, deviations=deviations(form, specification, cut)) for cut in options]
     least = min(pool.predicted.total for pool in tried)
     good = [pool for pool in tried if pool.predicted.total <= TOLERANCE * least]
     best = min(good, key=lambda pool: (-len(pool.bands), pool.predicted.total))  # more bands see more of the relation
     return Pooled(
         aggregate=aggregate, specification=specification, bands=best.bands, belief=belief, error=best.predicted
     )
+
+
+def cuts(specification: Specification, bands: int | None = None) -> list[tuple[Span, ...]]:
+    """Return the different ways to cut the levels into bands that are tried."""
+    return list(dict.fromkeys(_cuts(specification, bands)))
 
 
 def _cuts(specification: Specification, bands: int | None) -> Iterator[tuple[Span, ...]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from discretion.mechanisms import small_area
 from discretion.mechanisms.fieller import Ratio
-from discretion.mechanisms.linear import is_affine
+from discretion.mechanisms.form import FIRST, ROWS, Form, is_affine, moments, sizes
 from discretion.mechanisms.small_area import TAILS, Design, Posterior
 from discretion.noise import Floats
 from discretion.preference import MICRO, Integers, Specification
@@ -120,6 +120,7 @@ class Pool:
     variance: float  # the most it is believed to vary, in steps²
     narrow: float  # the part of that range in which means are expected
     centre: float  # where they are expected, in steps
+    form: Form
     deviations: tuple[float, ...]  # of the noise of every part of every band, in the units of the totals
     assumption: str
     limits: tuple[float, float]
@@ -169,7 +170,7 @@ class Pool:
             )
             return self._error(sqrt(found) * self._unit * self.width)
         rows = self.aggregate.rows_per_person / self.aggregate.groups
-        noise = noise[0] / (self.aggregate.upper - self.aggregate.lower) ** 2 + noise[1]
+        noise = np.square(self._lines[[ROWS, FIRST]]).sum(axis=0) @ noise  # Σx − m·rows at m = ±1
         found = small_area.expected_variance(
             design, noise, variance=rows * self.aggregate.rows_per_person, reach=2 * rows
         )
@@ -183,6 +184,11 @@ class Pool:
         """What one step of everybody's average is in the answer."""
         people = 1 if self.aggregate.kind == "mean" else self.specification.size
         return float(self.aggregate.step) * people
+
+    @property
+    def _lines(self) -> Floats:
+        """How a ratio's rows and Σx are made of its parts, by (moment, part)."""
+        return np.asarray(moments(self.form, self.aggregate) / sizes(self.form, self.aggregate))
 
     @property
     def _half(self) -> float:
@@ -243,15 +249,16 @@ class Pool:
         Numerator minus m times denominator is a total like any other, for every m. Where its posterior puts 0 says how
         probable it is that the mean is below m (Fieller's argument), which stays right if the denominator is small.
         """
-        most, width = float(self.aggregate.rows_per_person), self.aggregate.upper - self.aggregate.lower
-        rows = small_area.estimate_shares(self.design, observed[:, 1] / most, noise[:, 1] / most**2)
+        most, lines = float(self.aggregate.rows_per_person), self._lines
+        observed, noise = lines @ observed, np.square(lines) @ noise  # (row, moment, band)
+        rows = small_area.estimate_shares(self.design, observed[:, ROWS] / most, noise[:, ROWS] / most**2)
         density = np.clip(rows.mean, np.minimum(rows.deviation, 1.0), 1.0) * most  # rows a person, never 0
         ratio = Ratio(
             design=self.design,
-            top=observed[:, 0] / width,
-            bottom=observed[:, 1],
-            top_noise=noise[:, 0] / width**2,
-            bottom_noise=noise[:, 1],
+            top=observed[:, FIRST],
+            bottom=observed[:, ROWS],
+            top_noise=noise[:, FIRST],
+            bottom_noise=noise[:, ROWS],
             density=density[:, EVERYBODY],
             most=most,
         )

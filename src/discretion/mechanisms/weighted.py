@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from discretion.errors import Unsuitable
-from discretion.mechanisms.accuracy import believed, centre, tuned
+from discretion.mechanisms.accuracy import believed, centre, tuned, usual_variance
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import best_level, refuse_nobody
 from discretion.mechanisms.linear import Linear, is_affine, parts
@@ -40,7 +40,7 @@ def propose(
         raise Unsuitable(f"cap must be above 0, got {cap!r}.")
     forms = [_rescaled] if not is_affine(aggregate) else [_shrunk] if belief.beta is None else [_shrunk, _rescaled]
     given = None if cap is None else max(1, int(min(cap, LARGEST_EPSILON) * MICRO))
-    return min((form(aggregate, specification, belief, given) for form in forms), key=lambda made: made.error.total)
+    return min((form(aggregate, specification, belief, given) for form in forms), key=lambda made: made.error.ranked)
 
 
 def _shrunk(aggregate: Aggregate, specification: Specification, belief: Belief, cap: int | None) -> Weighted:
@@ -56,7 +56,7 @@ def _shrunk(aggregate: Aggregate, specification: Specification, belief: Belief, 
 def _rescaled(aggregate: Aggregate, specification: Specification, belief: Belief, cap: int | None) -> Weighted:
     """Weights over their mean: nobody's value is preferred if preferences say nothing about values."""
     if cap is None and is_affine(aggregate) and belief.beta == 0:
-        variance = believed(aggregate, belief).variance
+        variance = usual_variance(aggregate, belief)
         cap = saturation(specification, 2 * float(parts(aggregate)[0].scale) ** 2 / max(variance, 1e-12))
     if cap is not None:
         return tuned(Weighted, aggregate, specification, belief, capped(specification, cap))

@@ -1,7 +1,7 @@
 """Choose the mechanism with the smallest predicted error, from public information only."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from inspect import signature
 from math import isfinite
@@ -12,12 +12,15 @@ import numpy as np
 
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.guarantee import Guarantee
-from discretion.mechanisms import BY_NAME, MECHANISMS, Belief, Mechanism
+from discretion.mechanisms import BY_NAME, MECHANISMS, Belief, Mechanism, answer, together
+from discretion.mechanisms.joint import Kin, Member
+from discretion.noise import Floats, Rng
 from discretion.plan.assumption import Prediction, predictions, proposed
+from discretion.plan.family import Family
 from discretion.preference import MICRO, Specification
 from discretion.release import Error
 from discretion.render.sheet import Sheet, Shown, amount
-from discretion.statistics import Aggregate, Request
+from discretion.statistics import Aggregate, Request, Statistics
 
 POSITIONS = {"aggregate", "specification", "belief"}  # what every mechanism is proposed with; the rest are options
 INEXACT = "Its arithmetic is not exact. Ask for it by name."
@@ -73,11 +76,32 @@ class Plan(Shown):
     specification: Specification  # what each cohort may spend on a choice of weight 1
     choices: tuple[Choice, ...]
     source: Any = None  # which rows, in the engine's words; it names people
+    families: tuple[Family, ...] = ()  # the choices that are released together
+
+    @property
+    def releases(self) -> tuple[Choice, ...]:
+        """The choices that are paid for: of those released together, the first."""
+        later = {place for family in self.families for place in family.places[1:]}
+        return tuple(choice for place, choice in enumerate(self.choices) if place not in later)
 
     @property
     def guarantee(self) -> Guarantee:
-        """Return what is charged: all choices together."""
-        return reduce(add, (choice.mechanism.guarantee for choice in self.choices))
+        """Return what is charged: all releases together."""
+        return reduce(add, (choice.mechanism.guarantee for choice in self.releases))
+
+    def draw(self, statistics: Sequence[Statistics], rng: Rng) -> list[tuple[Floats, tuple[Error, ...]]]:
+        """Return answers and errors of every choice; those released together come from one draw."""
+        found: dict[int, tuple[Floats, tuple[Error, ...]]] = {}
+        for family in self.families:
+            first = self.choices[family.places[0]].mechanism
+            if isinstance(first, Member):
+                rows = statistics[family.wide].counts if family.wide is not None else None
+                answers = first.joint.answer(statistics[family.base], rows, rng)
+                found |= dict(zip(family.places, answers, strict=True))
+        for place, (choice, about) in enumerate(zip(self.choices, statistics, strict=True)):
+            if place not in found:
+                found[place] = answer(choice.mechanism, about, rng)
+        return [found[place] for place in range(len(self.choices))]
 
     @property
     def request(self) -> Request[Any]:
@@ -115,11 +139,13 @@ def choose(
     source: Any = None,
     weights: Sequence[int] = (),
     labels: Sequence[str] = (),
+    families: Sequence[Family] = (),
     **options: Any,
 ) -> Plan:
     """Rank every mechanism for every aggregate; `mechanism` forces one.
 
-    `weights`, where given, say how many times `specification` each aggregate may spend.
+    `weights`, where given, say how many times `specification` each aggregate may spend. Of `families`, those are
+    released together whose aggregates all become better by it.
     """
     if mechanism != "auto" and mechanism not in MECHANISMS:
         raise InvalidDeclaration(
@@ -131,13 +157,40 @@ def choose(
         )
     _refuse_unknown(options, mechanism)
     specification.strictest  # noqa: B018  refuses when nobody has anything to spend
-    choices = tuple(
+    parts = list(weights) or [1] * len(aggregates)
+    choices = [
         _choose_one(aggregate, label, specification.times(weight), belief, mechanism, options)
-        for aggregate, weight, label in zip(
-            aggregates, weights or [1] * len(aggregates), labels or [""] * len(aggregates), strict=True
-        )
-    )
-    return Plan(specification=specification, choices=choices, source=source)
+        for aggregate, weight, label in zip(aggregates, parts, labels or [""] * len(aggregates), strict=True)
+    ]
+    better = []
+    for whole in families if mechanism == "auto" else ():
+        for family in (whole, *whole.smaller):
+            spends = specification.times(sum(parts[place] for place in family.places))
+            if members := _together(family, [choices[place] for place in family.places], spends, belief):
+                better.append(family)
+                for place, choice in zip(family.places, members, strict=True):
+                    choices[place] = choice
+                break
+    return Plan(specification=specification, choices=tuple(choices), source=source, families=tuple(better))
+
+
+def _together(family: Family, alone: Sequence[Choice], specification: Specification, belief: Belief) -> list[Choice]:
+    """Return the choices of a family released together, or none if one of them is as good alone."""
+    kin = [
+        Kin(aggregate=choice.aggregate, wide=place == family.wide)
+        for place, choice in zip(family.places, alone, strict=True)
+    ]
+    grid = alone[family.places.index(family.base)].aggregate
+    errors = [choice.mechanism.error for choice in alone]
+    found = together(kin, grid, specification, belief, errors)
+    if found is None:
+        return []
+    name, made = found
+    candidates = [Candidate(name=name, mechanism=Member(joint=made, place=place)) for place in range(len(kin))]
+    return [
+        replace(choice, chosen=one, candidates=(one, *choice.candidates), specification=specification)
+        for one, choice in zip(candidates, alone, strict=True)
+    ]
 
 
 def _refuse_unknown(options: dict[str, Any], mechanism: str) -> None:
@@ -165,7 +218,7 @@ def _choose_one(
             else _candidate(name, aggregate, specification, belief, options if name == forced else {})
             for name in MECHANISMS
         ),
-        key=lambda candidate: candidate.error.total if candidate.error is not None else float("inf"),
+        key=lambda candidate: candidate.error.ranked if candidate.error is not None else float("inf"),
     )
     chosen = next(c for c in candidates if c.name == forced or (forced == "auto" and not _is_float(c)))
     if chosen.mechanism is None and forced == "auto":
@@ -205,6 +258,17 @@ def _candidate(
         return Candidate(name=name, mechanism=MECHANISMS[name](aggregate, specification, belief, **options))
     except Unsuitable as refusal:
         return Candidate(name=name, reason=str(refusal))
+
+
+def _split(plan: Plan) -> list[str]:
+    """Say how what everybody may spend is shared out."""
+    several = len(plan.releases)
+    lines = [f"What everybody may spend is split over {several} releases."] if several > 1 else []
+    lines += [
+        f"{', '.join(plan.choices[place].label for place in family.places)} are computed from one release."
+        for family in plan.families
+    ]
+    return lines
 
 
 # As sheets ----------------------------------------------------------------------------------------------------------
@@ -284,18 +348,16 @@ def _candidate_row(candidate: Candidate, chosen: Candidate) -> tuple[str, ...]:
 def _charge_sheet(plan: Plan) -> Sheet:
     """What everybody pays; the middle of a long list of levels is left out."""
     losses = plan.guarantee.losses
-    offered = np.sum([choice.specification.micro for choice in plan.choices], axis=0).tolist()
+    offered = np.sum([choice.specification.micro for choice in plan.releases], axis=0).tolist()
     rows = [
         (f"{people:,}", _epsilon(offered[cohort]), _epsilon(losses[cohort].micro_epsilon))
         for cohort, people in enumerate(plan.specification.people)
     ]
-    parts = len(plan.choices)
-    split = (f"the share is split over {parts} aggregates",) if parts > 1 else ()
     return Sheet(
         title="What people pay",
         columns=("people", "at most", "pay"),
         rows=_shortened(rows),
-        notes=(*split, str(plan.guarantee)),
+        notes=(*_split(plan), str(plan.guarantee)),
         numbers=frozenset({"people", "at most", "pay"}),
     )
 

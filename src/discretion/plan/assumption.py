@@ -69,7 +69,7 @@ def predictions(aggregate: Aggregate, specification: Specification, belief: Beli
         tried = {usual: proposed(usual, aggregate, specification, assumed) for usual in USUAL}
         suitable = [(usual, one) for usual, one in tried.items() if not isinstance(one, str)]
         if suitable:
-            usual, best = min(suitable, key=lambda tried: tried[1].error.total)
+            usual, best = min(suitable, key=lambda tried: tried[1].error.ranked)
             most = max(loss.micro_epsilon for loss in best.guarantee.losses.values())
             found.append(Prediction(assume=name, mechanism=usual, error=best.error, most=most / MICRO))
     return tuple(found)

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from discretion.mechanisms import Belief, answer
+from discretion.mechanisms import Belief
 from discretion.noise import Floats, Rng
 from discretion.plan import Plan, choose
+from discretion.plan.family import Family
 from discretion.plan.interval import W, errors_of, flanked, weights
 from discretion.preference import Specification
 from discretion.release import Error, Release
@@ -36,8 +37,13 @@ def parts(wanted: Sequence[Wanted], manner: Manner) -> int:
     return sum(every) - free or 1
 
 
-def propose(wanted: Sequence[W], specification: Specification, manner: Manner) -> tuple[tuple[W, ...], Plan]:
-    """Return everything to be computed, the sides of quantiles last, and the plan for it."""
+def propose(
+    wanted: Sequence[W], specification: Specification, manner: Manner, families: Sequence[Family] = ()
+) -> tuple[tuple[W, ...], Plan]:
+    """Return everything to be computed, the sides of quantiles last, and the plan for it.
+
+    Of `families`, those are released together whose answers all become better by it.
+    """
     belief, mechanism = manner.belief, manner.mechanism
     everything = flanked(wanted, specification, belief, mechanism) if manner.with_interval else tuple(wanted)
     plan = choose(
@@ -47,6 +53,7 @@ def propose(wanted: Sequence[W], specification: Specification, manner: Manner) -
         mechanism=mechanism,
         weights=_weights(wanted, manner),
         labels=[one.text for one in everything],
+        families=families,
         **manner.options,
     )
     return everything, plan
@@ -56,7 +63,7 @@ def draw(
     plan: Plan, wanted: int, statistics: Sequence[Statistics], rng: Rng = None
 ) -> tuple[list[Floats], list[tuple[Error, ...]]]:
     """Draw the noise; return the answers and errors of the first `wanted` choices, by group."""
-    answers = [answer(choice.mechanism, found, rng) for choice, found in zip(plan.choices, statistics, strict=True)]
+    answers = plan.draw(statistics, rng)
     released = [values for values, _ in answers]
     return released[:wanted], errors_of(plan.choices, wanted, released, [errors for _, errors in answers])
 

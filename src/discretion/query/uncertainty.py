@@ -17,10 +17,16 @@ BOUNDS = (exp.Sqrt, exp.Greatest, exp.Least)  # whose slopes are only bounds
 Slopes = dict[int, float]  # released aggregate -> the most the answer moves when it moves by 1; and by rounding
 
 
-def propagate(expression: exp.Expr, environment: Mapping[str, Any], errors: Sequence[Error]) -> Error:
+def propagate(
+    expression: exp.Expr,
+    environment: Mapping[str, Any],
+    errors: Sequence[Error],
+    together: Sequence[Sequence[int]] = (),
+) -> Error:
     """The error of `expression`, where placeholder i has `errors[i]`; UNKNOWN where no simple rule holds.
 
-    Sums, differences, constant factors, roots and rounding: biases add up, the independent noises in squares.
+    Sums, differences, constant factors, roots and rounding: biases add up, independent noises in squares. The noises of
+    aggregates that were released `together` may be related in any way, so these add up too.
     """
     if isinstance(expression, exp.Placeholder):
         return errors[int(expression.name)]
@@ -32,9 +38,15 @@ def propagate(expression: exp.Expr, environment: Mapping[str, Any], errors: Sequ
     if any(error.unit == "rank" for error, _ in used):
         (error, slope), *others = used
         return UNKNOWN if others or slope < 0 or rounding else error  # an ascending function keeps ranks
+    of = {number: tuple(family) for family in together for number in family}
+    noises: dict[Any, float] = {}
+    for number, slope in slopes.items():
+        if slope:
+            source = of.get(number, number)
+            noises[source] = noises.get(source, 0.0) + abs(slope) * errors[number].noise
     return Error(
         bias=rounding + sum(abs(slope) * (error.bias + error.pull) for error, slope in used),
-        noise=hypot(*(slope * error.noise for error, slope in used)),
+        noise=hypot(*noises.values()),
         assumption="; ".join(sorted({error.assumption for error, _ in used if error.assumption})),
     )
 
