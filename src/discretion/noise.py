@@ -123,6 +123,11 @@ def coin_key() -> str:
     return os.urandom(32).hex()
 
 
+def secret_bytes(size: int = 32) -> bytes:
+    """Return fresh random bytes for a token, a link, a code or a signing key."""
+    return os.urandom(size)
+
+
 def keyed_coin(key: str, person: str) -> int:
     """The coin of one person under one key: the first 64 bits of SHA-256, which any SQL engine can compute too."""
     return int.from_bytes(sha256(f"{key}:{person}".encode()).digest()[:8], "big")
