@@ -1,7 +1,7 @@
 """One question, start to end: parse → choose → charge → compute → release."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -46,60 +46,79 @@ class Question:
     analyst: str = ""
 
 
-def answer(question: Question, *, engine: Engine, ledger: Ledger, clock: Clock = NO_TICKS) -> Release:
-    """Answer `question` so that each person gets the privacy they chose."""
+@dataclass(frozen=True, kw_only=True)
+class Paid:
+    """A question that was charged, with all that is needed to answer it: in another process, too, if one dies."""
+
+    question: Question
+    query: Query
+    identity: str
+    shape: str
+    offer: Offer
+    plan: Plan
+    entry: str
+
+
+def answer(
+    question: Question,
+    *,
+    engine: Engine,
+    ledger: Ledger,
+    clock: Clock = NO_TICKS,
+    tell: Callable[[str | Paid], None] = lambda _: None,
+) -> Release:
+    """Answer `question` so that each person gets the privacy they chose.
+
+    `tell` hears of its identity before the charge, and of the charge before any row is read.
+    """
     query = parse(question.sql, {table.name: table for table in ledger.tables()})
     identity = _identify(question, query, engine, ledger)
     if (stored := ledger.answered(identity)) is not None:
         return Release.from_json(stored)  # the same question on the same data: nothing new is told
     shape = shape_of(query)
+    tell(identity)
     clock.wait()
     paid = _charge(question, query, identity, shape, engine, ledger)  # durable before any row is read
     if isinstance(paid, str):
         return Release.from_json(paid)  # somebody else has just paid for the same question
+    offer, plan, entry = paid
+    state = Paid(question=question, query=query, identity=identity, shape=shape, offer=offer, plan=plan, entry=entry)
+    tell(state)
+    return finish(state, engine=engine, ledger=ledger, clock=clock)
+
+
+def finish(paid: Paid, *, engine: Engine, ledger: Ledger, clock: Clock = NO_TICKS) -> Release:
+    """Answer a question that was charged."""
     try:
-        return _answer(question, query, identity, shape, paid, engine=engine, ledger=ledger, clock=clock)
+        return _finish(paid, engine=engine, ledger=ledger, clock=clock)
     except BaseException:
         with suppress(LedgerFailed):
-            ledger.abandon(paid[2])  # nobody else needs to wait for this answer
+            ledger.abandon(paid.entry)  # nobody else needs to wait for this answer
         raise
 
 
-def _answer(
-    question: Question,
-    query: Query,
-    identity: str,
-    shape: str,
-    paid: tuple[Offer, Plan, str],
-    *,
-    engine: Engine,
-    ledger: Ledger,
-    clock: Clock,
-) -> Release:
-    offer, plan, entry = paid
-
+def _finish(paid: Paid, *, engine: Engine, ledger: Ledger, clock: Clock) -> Release:
     def changed() -> bool:
         # If a separate register was refreshed meanwhile, its fingerprint matches again, but the charge used the old
         # preferences.
-        refreshed = ledger.register(offer.register).fingerprint != offer.fingerprint
+        refreshed = ledger.register(paid.offer.register).fingerprint != paid.offer.fingerprint
         try:
-            return refreshed or _identify(question, query, engine, ledger) != identity
+            return refreshed or _identify(paid.question, paid.query, engine, ledger) != paid.identity
         except (SourceChanged, EngineFailed):
             return True
 
     def work() -> Release:
-        statistics = engine.compute(plan.request)  # the only line that reads rows
+        statistics = engine.compute(paid.plan.request)  # the only line that reads rows
         if changed():
             raise SourceChanged(CHANGED)
-        release = conclude(query, plan, statistics, entry=entry)
+        release = conclude(paid.query, paid.plan, statistics, entry=paid.entry)
         answered = release.to_json()
         clock.wait()
-        ledger.deliver(entry, answered)
+        ledger.deliver(paid.entry, answered)
         return release
 
-    return contained(
-        work, ledger=ledger, register=offer.register, charge=entry, shape=shape, changed=changed, clock=clock
-    )
+    told = {"register": paid.offer.register, "charge": paid.entry, "shape": paid.shape}
+    return contained(work, ledger=ledger, **told, changed=changed, clock=clock)
 
 
 def explain(question: Question, *, ledger: Ledger) -> Plan:

@@ -14,7 +14,8 @@ from discretion.cli import option, shown
 from discretion.cli.demo import demonstrate
 from discretion.cli.peer import app as peers
 from discretion.cli.research import attack_sheets, figure_sheets
-from discretion.connection import Connection, connect
+from discretion.cli.serve import invite, members, serve
+from discretion.connection import SERVICE, Connection, connect
 from discretion.declaration.table import Policy
 from discretion.errors import DiscretionError, InvalidDeclaration, LedgerCorrupt
 from discretion.ledger.audit import audit_ledger
@@ -54,6 +55,9 @@ app = typer.Typer(
 audits = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check that promises were kept.")
 app.add_typer(audits, name="audit")
 app.add_typer(peers, name="peer")
+app.add_typer(members, name="member")
+app.command()(serve)
+app.command()(invite)
 attacks = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show why some promises are fenced off.")
 app.add_typer(attacks, name="attack")
 
@@ -432,7 +436,11 @@ def audit_the_ledger(
       discretion audit ledger --head 12:9f3c... --witness 7-0a1b2c3d4e5f
     """
     with working("Auditing"):
-        found = audit_ledger(ledger, head=head or None, witnesses=witness, migrate=migrate)
+        if ledger.startswith(SERVICE) and not migrate:
+            with _opened(ledger) as db:
+                found = db.audit(head=head, witnesses=witness)
+        else:
+            found = audit_ledger(ledger, head=head or None, witnesses=witness, migrate=migrate)
     _print(json, shown.to_json(found), shown.audit_sheets(found))
     raise typer.Exit(0 if found.passed else LedgerCorrupt.exit_code)
 
@@ -501,6 +509,8 @@ def reproduce(
 @contextmanager
 def _opened(ledger: str, *, create: bool = False, steward: bool = False, **how: Any) -> Iterator[Connection]:
     new = create and "://" not in ledger and not Path(ledger).exists()
+    if ledger.startswith(SERVICE):  # the service knows who asks, when it answers and where copies are
+        create, how = False, {"token": option.token()}
     with connect(ledger, create=create, **how) as db:
         if new:
             typer.echo(f"New ledger {ledger}.", err=True)

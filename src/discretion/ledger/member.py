@@ -47,9 +47,10 @@ def grant(tx: Writing, name: str, role: str) -> Entry:
     """Give somebody a role; a member who has one keeps it until it is revoked."""
     if role not in ROLES:
         raise InvalidDeclaration(f"A role must be {' or '.join(map(repr, ROLES))}, got {role!r}.")
-    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip():
+    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip() or "/" in name:
         raise InvalidDeclaration(
-            f"A member's name must be 1 to {LONGEST_NAME} printable characters without blanks around it, got {name!r}."
+            f"A member's name must be 1 to {LONGEST_NAME} printable characters without / and without blanks around "
+            f"it, got {name!r}."
         )
     known = _row(tx.db, name)
     if known is not None and known.revoked is None:
