@@ -1,7 +1,7 @@
 """A real service on a real clinic, for tests that speak HTTP with it."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,6 +32,7 @@ class Served:
     folder: Path
     house: House
     tokens: dict[str, str] = field(default_factory=dict)
+    stop: Callable[[], None] = lambda: None
 
     def http(self, role: str = "", **headers: str) -> httpx.Client:
         """Return a client that holds the token of a member, or of nobody."""
@@ -86,6 +87,7 @@ def served(folder: Path, *, ledger: str = "", **how: Any) -> Iterator[Served]:
     thread.start()
     try:
         started = Served(url=url, folder=folder, house=house, tokens=tokens)
+        started.stop = lambda: setattr(running, "should_exit", True)
         _wait(started)
         yield started
     finally:

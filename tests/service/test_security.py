@@ -302,6 +302,7 @@ def test_a_body_that_makes_no_sense_is_refused_with_a_reason(town, body):
     "source",
     [
         "/etc/passwd",
+        "/",
         "../x.parquet",
         "a/../../x",
         "https://evil.example/x.parquet",

@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pickle import loads
+from shutil import rmtree
+from tempfile import mkdtemp
 from threading import Thread
 from time import monotonic
 from typing import Any
@@ -21,7 +23,9 @@ from discretion.service.worker import Kind, Task, Terms, run
 
 logger = logging.getLogger(__name__)
 
-SPAWN = get_context("spawn")
+# Workers are forked from a process that has loaded everything and has no threads: they start at once and share memory.
+PROCESSES = get_context("forkserver")
+PROCESSES.set_forkserver_preload(["discretion.service.worker", "discretion.engines.duckdb"])
 ALONE = 2  # tasks that are tried again at the same time, each in a process of its own
 LOST = "The process that worked on this ended twice. Nothing was charged. Ask in another way, or ask the operator."
 SLOW = "This took longer than {seconds:g} seconds before anything was charged, so it was given up."
@@ -52,6 +56,7 @@ class Worker:
 
     process: Any
     pipe: Any
+    folder: str  # of its temporary files, which may hold rows
     alone: bool  # started for one job that was tried before
     ready: bool = False
     jobs: dict[int, Job] = field(default_factory=dict)
@@ -135,11 +140,12 @@ class Pool:
     # Workers --------------------------------------------------------------------------------------------------------
 
     def _start(self, alone: bool = False) -> Worker:
-        ours, theirs = SPAWN.Pipe()
-        process = SPAWN.Process(target=run, args=(theirs, self._terms), daemon=True)
+        ours, theirs = PROCESSES.Pipe()
+        folder = mkdtemp(prefix="discretion-")
+        process = PROCESSES.Process(target=run, args=(theirs, self._terms, folder), daemon=True)
         process.start()
         theirs.close()
-        worker = Worker(process=process, pipe=ours, alone=alone)
+        worker = Worker(process=process, pipe=ours, folder=folder, alone=alone)
         self._workers.add(worker)
         Thread(target=self._listen, args=(worker,), daemon=True).start()
         return worker
@@ -152,6 +158,8 @@ class Pool:
                     self._loop.call_soon_threadsafe(self._hear, worker, worker.pipe.recv())
             except (EOFError, OSError):
                 self._loop.call_soon_threadsafe(self._lose, worker)
+            finally:
+                rmtree(worker.folder, ignore_errors=True)
 
     def _hear(self, worker: Worker, message: tuple[int, str, Any]) -> None:
         number, what, content = message

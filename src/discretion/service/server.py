@@ -1,6 +1,7 @@
 """Server: starts a service. Without TLS it listens on this machine only, unless a reverse proxy stands before it."""
 
 import ipaddress
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -39,6 +40,7 @@ def server(
     house: House, *, host: str, port: int, tls: tuple[Path, Path] | None = None, behind_proxy: bool = False
 ) -> uvicorn.Server:
     """Return the server of a house, which has not started yet."""
+    logging.getLogger("uvicorn.access").disabled = True  # it would write down the codes in links
     certificate, key = tls if tls is not None else (None, None)
     return uvicorn.Server(
         uvicorn.Config(
@@ -51,7 +53,7 @@ def server(
             ws="none",
             lifespan="on",
             log_config=None,
-            access_log=False,  # it would write down the codes in links
+            access_log=False,
             server_header=False,
             proxy_headers=behind_proxy,
             forwarded_allow_ips="127.0.0.1",

@@ -48,18 +48,18 @@ class Task:
     secret: bytes
 
 
-def run(pipe: Pipe, terms: Terms) -> None:
-    """Do tasks until the service ends; then finish what is in hand and leave."""
+def run(pipe: Pipe, terms: Terms, folder: str) -> None:
+    """Do tasks until the service ends; then finish what is in hand and leave. Temporary files are kept in `folder`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes: the service says when to stop
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    with tempfile.TemporaryDirectory(prefix="discretion-", ignore_cleanup_errors=True) as folder:
-        os.chdir(folder)  # temporary files of the database are kept here
-        _limit(terms)
-        desk = Desk(pipe, connect(terms.ledger, **_opening(terms)))
-        with ThreadPoolExecutor(terms.threads) as pool, suppress(EOFError, OSError):
-            pipe.send((0, "ready", None))
-            while (task := pipe.recv()) is not None:
-                pool.submit(desk.do, task)
+    os.chdir(folder)
+    tempfile.tempdir = folder
+    _limit(terms)
+    desk = Desk(pipe, connect(terms.ledger, **_opening(terms)))
+    with ThreadPoolExecutor(terms.threads) as pool, suppress(EOFError, OSError):
+        pipe.send((0, "ready", None))
+        while (task := pipe.recv()) is not None:
+            pool.submit(desk.do, task)
 
 
 def _opening(terms: Terms) -> dict[str, Any]:
