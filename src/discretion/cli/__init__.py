@@ -10,11 +10,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from discretion.cli import option, shown
+from discretion.cli import option, serve, shown
 from discretion.cli.demo import demonstrate
 from discretion.cli.peer import app as peers
 from discretion.cli.research import attack_sheets, figure_sheets
-from discretion.cli.serve import invite, members, serve
 from discretion.connection import SERVICE, Connection, connect
 from discretion.declaration.table import Policy
 from discretion.errors import DiscretionError, InvalidDeclaration, LedgerCorrupt
@@ -55,9 +54,9 @@ app = typer.Typer(
 audits = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check that promises were kept.")
 app.add_typer(audits, name="audit")
 app.add_typer(peers, name="peer")
-app.add_typer(members, name="member")
-app.command()(serve)
-app.command()(invite)
+app.add_typer(serve.members, name="member")
+app.command()(serve.serve)
+app.command()(serve.invite)
 attacks = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show why some promises are fenced off.")
 app.add_typer(attacks, name="attack")
 
@@ -273,7 +272,8 @@ def explain(
         plan = db.explain(
             sql, share=share, mechanism=mechanism, assume=assume, expect=expect, with_interval=interval, partial=partial
         )
-    _print(json, shown.plan_json(plan), plan.sheets())
+    facts = getattr(plan, "facts", None)  # a service has told them
+    _print(json, shown.plan_json(plan) if facts is None else shown.to_json(facts), plan.sheets())
 
 
 @app.command()
