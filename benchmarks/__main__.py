@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-TOPICS = ("noise", "counts", "pooled", "ranks", "sql", "sources", "ledger", "learn", "social", "peers")
+TOPICS = ("noise", "counts", "pooled", "ranks", "sql", "sources", "ledger", "learn", "social", "peers", "service")
 
 
 def main(topics: list[str]) -> None:

@@ -20,7 +20,7 @@ from discretion.service.pool import Limits
 from discretion.service.server import server
 
 FAST = Rates(requests=Rate(second=1e6, burst=10**6), sign_in=Rate(second=1e6, burst=10**6))
-FAST = replace(FAST, guesses=Rate(second=1e6, burst=10**6))
+FAST = replace(FAST, guesses=FAST.requests, changes=FAST.requests)
 COUNT = "SELECT COUNT(*) FROM patients WHERE smoker"
 
 

@@ -227,6 +227,14 @@ def test_guesses_run_out_for_links_and_for_tokens(tmp_path):
         assert (429, True) == (wrong.status_code, int(wrong.headers["retry-after"]) >= 1)
 
 
+def test_a_person_cannot_flood_the_ledger_with_changes(tmp_path):
+    rates = Rates(changes=Rate(second=0.001, burst=2))
+    with served(tmp_path, rates=rates) as town, town.browser(town.letter(PERSON)) as person:
+        csrf = {"X-CSRF-Token": person.get("/v1/me").json()["csrf"]}
+        sent = [person.post("/v1/prefer", json={"epsilon": 1}, headers=csrf).status_code for _ in range(4)]
+        assert [200, 200, 429, 429] == sent
+
+
 def test_a_bucket_refuses_when_it_is_empty_and_fills_with_time():
     now = [0.0]
     bucket = Buckets(Rate(second=2, burst=3), clock=lambda: now[0])

@@ -68,6 +68,7 @@ class House:
         self.pool = Pool(terms, settings.limits, Rescue(self.ledger, clock))
         self.metrics = Metrics()
         self.requests = Buckets(settings.rates.requests)
+        self.changes = Buckets(settings.rates.changes)
         self.failures = Buckets(settings.rates.sign_in)
         self.guesses = Buckets(settings.rates.guesses)
         self.keys: OrderedDict[tuple[str, str], tuple[str, asyncio.Future[Any]]] = OrderedDict()

@@ -29,6 +29,7 @@ class Rates:
     """The limits of a service."""
 
     requests: Rate = Rate(second=50, burst=200)  # of one member, person or address
+    changes: Rate = Rate(second=1 / 30, burst=20)  # of one person: every change is an entry that others wait for
     sign_in: Rate = Rate(second=0.2, burst=10)  # failures of one address
     guesses: Rate = Rate(second=5, burst=100)  # failures of all addresses together
 

@@ -206,7 +206,9 @@ class Pool:
             self._start()
 
     def _retry(self, job: Job) -> None:
-        if not job.again:
+        if self._closing:
+            job.refuse(ServiceFailed(CLOSED))
+        elif not job.again:
             job.again = True
             self._background(self._prepare(job))
         elif job.paid:

@@ -36,6 +36,8 @@ async def receipt(call: Call) -> Response:
 async def prefer(call: Call) -> Response:
     """Record that somebody chose anew. What is spent stays spent."""
     person, register = _whom(call)
+    if call.who.role == "person":
+        call.house.changes.take(call.who.key)
     entry = await call.house.read(call.house.db.prefer, person, call.said["epsilon"], register=register)
     return call.answer({"entry": entry})
 
