@@ -12,6 +12,7 @@ from rich.console import Console
 
 TOPICS = (
     *("noise", "counts", "joint", "pooled", "ranks", "walk", "sql", "sources", "ledger", "learn", "social", "peers"),
+    "service",
 )
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from discretion.declaration.table import Policy, Table
 from discretion.guarantee import Guarantee, Loss
-from discretion.ledger import Ledger, Offer, head
+from discretion.ledger import Access, Ledger, Offer, head
 
 PEOPLE = {"ann": 100_000, "ben": 100_000, "cleo": 500_000, "dan": 500_000, "eve": 1_000_000, "fay": 0}
 
@@ -57,3 +57,15 @@ def forget() -> None:
 
 def spent(ledger: Ledger, person: object, register: str = "people") -> float:
     return ledger.receipt(register, person).spent
+
+
+def admit(access: Access, register: str) -> None:
+    """Fill the tables of members, tokens and invitations, with some of them ended."""
+    for name, role in (("sam", "steward"), ("ada", "analyst"), ("bob", "analyst")):
+        access.add(name, role)
+    access.token("ada", label="notebook")
+    access.accept(access.link("sam"))
+    access.revoke("bob")
+    _, letters = access.invite(register)
+    access.accept(letters[0][1])
+    access.withdraw_all(access.invite(register, [letters[1][0]])[0])

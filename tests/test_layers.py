@@ -28,6 +28,7 @@ LAYERS = [
     "papers",
     "peers",
     "cli",
+    "service",  # loaded by name from `connect` and `cli`: it needs an extra
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer.split()}
 NEVER = {("plan", "engines"), ("plan", "ledger")}  # the choice may not depend on the data

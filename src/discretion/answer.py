@@ -1,7 +1,7 @@
 """One question, start to end: parse → choose → charge → compute → release."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
@@ -78,7 +78,7 @@ class Look:
 
 @dataclass(frozen=True, kw_only=True)
 class Paid:
-    """A question that was charged and is still to be computed."""
+    """A question that was charged, with all that is needed to answer it: in another process, too, if one dies."""
 
     look: Look
     offer: Offer
@@ -87,11 +87,30 @@ class Paid:
     entry: str
 
 
-def answer(question: Question, *, engine: Engine, ledger: Ledger, clock: Clock = NO_TICKS) -> Release:
-    """Answer `question` so that each person gets the privacy they chose."""
-    paid = _pay(question, engine, ledger, clock)  # durable before any row is read
+Tell = Callable[[str | Paid], None]
+
+
+def answer(
+    question: Question,
+    *,
+    engine: Engine,
+    ledger: Ledger,
+    clock: Clock = NO_TICKS,
+    tell: Tell = lambda _: None,
+) -> Release:
+    """Answer `question` so that each person gets the privacy they chose.
+
+    `tell` hears of its identity before the charge, and of the charge before any row is read.
+    """
+    paid = _pay(question, engine, ledger, clock, tell)  # durable before any row is read
     if isinstance(paid, str):
         return Release.from_stored(paid)  # the same question on the same data: nothing new is told
+    tell(paid)
+    return finish(paid, engine=engine, ledger=ledger, clock=clock)
+
+
+def finish(paid: Paid, *, engine: Engine, ledger: Ledger, clock: Clock = NO_TICKS) -> Release:
+    """Answer a question that was charged."""
     try:
         return _release(paid, engine, ledger, clock)
     except BaseException:
@@ -107,7 +126,7 @@ def explain(question: Question, *, ledger: Ledger) -> Plan:
     return _plan(question, conditions)
 
 
-def _pay(question: Question, engine: Engine, ledger: Ledger, clock: Clock) -> Paid | str:
+def _pay(question: Question, engine: Engine, ledger: Ledger, clock: Clock, tell: Tell) -> Paid | str:
     """Plan and pay, or return the answer that was paid for before; plan again if anything changed in between."""
     attempt = 0
     while True:
@@ -118,6 +137,7 @@ def _pay(question: Question, engine: Engine, ledger: Ledger, clock: Clock) -> Pa
             if look.stored is not None:
                 return look.stored
             if attempt == 1:
+                tell(look.identity)
                 clock.wait()
             if look.conditions is not None:
                 return _charge(question, look, look.conditions, engine, ledger)

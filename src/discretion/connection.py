@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, Self, TypeVar, cast
 import pyarrow as pa
 
 from discretion import answer as flow
-from discretion.answer import Question
+from discretion.answer import Paid, Question
 from discretion.declaration.concern import Concern, concerns, hints, told, turnover
 from discretion.declaration.declare import declare, refuse_unfit
 from discretion.declaration.enrolment import Enrolment
@@ -36,6 +36,7 @@ from discretion.render.listing import Listing
 P = ParamSpec("P")
 T = TypeVar("T")
 STOPS = pa.schema([(field.name, pa.string()) for field in fields(Stop)])
+SERVICE = ("http://", "https://")
 ENGINES = {"duckdb": "DuckDB"}  # module -> its engine
 MEMORY = "50%"  # of the machine's
 
@@ -50,14 +51,22 @@ def connect(
     answer_every: float = 0.0,
     copies: str | Path | None = None,
     memory: str = MEMORY,
+    token: str = "",
 ) -> "Connection":
     """Open the ledger at a path or PostgreSQL URL; a path that does not exist becomes a new ledger.
+
+    The URL of a service (https://...) works like a ledger: it answers, and says what the holder of `token` may see.
 
     migrate       bring a ledger of an older version up to date, which is refused otherwise; make a copy first
     answer_every  seconds between ticks: answers come, and entries are written, on a tick only; 0: at once
     copies        the folder for copies of sources that cannot be read in place; the ledger's own if it is not given
     memory        what the database may use for a question: a share of the machine's memory, or a size such as "4GB"
     """
+    if str(ledger).startswith(SERVICE):
+        remote = import_module("discretion.service.client")  # an extra: only services need it
+        return cast(Connection, remote.RemoteConnection(str(ledger), token=token, analyst=analyst))
+    if token:
+        raise InvalidDeclaration(f"A token is for a service (https://...), got the ledger {str(ledger)!r}.")
     if engine not in ENGINES:
         raise InvalidDeclaration(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {engine!r}.")
     opened = _Deferred(engine, memory=memory)
@@ -318,7 +327,7 @@ class Connection:
         with_interval  spend a third of a quantile's share on its interval in value units
         partial        let people who cannot pay their share pay what they have left, instead of refusing
         """
-        return flow.answer(
+        return self.ask(
             Question(
                 sql=sql,
                 share=share,
@@ -328,11 +337,18 @@ class Connection:
                 with_interval=with_interval,
                 partial=partial,
                 analyst=self._analyst,
-            ),
-            engine=self._engine,
-            ledger=self._ledger,
-            clock=self._clock,
+            )
         )
+
+    def ask(self, question: Question, *, tell: Callable[[str | Paid], None] = lambda _: None) -> Release:
+        """Answer a question in the name of its own analyst; `tell` hears of the charge before a row is read."""
+        return flow.answer(question, engine=self._engine, ledger=self._ledger, clock=self._clock, tell=tell)
+
+    def finish(self, paid: Paid) -> Release:
+        """Answer a question that another process charged before it died; nothing is charged again."""
+        if (stored := self._ledger.answered(paid.look.identity)) is not None:
+            return Release.from_stored(stored)  # it died after the answer was delivered
+        return flow.finish(paid, engine=self._engine, ledger=self._ledger, clock=self._clock)
 
     def explain(self, sql: str, **how: Any) -> Plan:
         """What `sql` would cost whom and how good the answer would be, with the same options. Free; sees no data."""

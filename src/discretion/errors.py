@@ -10,6 +10,8 @@ DiscretionError
 ├── SourceChanged       data or register differ from the snapshot → the data owner (refresh)
 ├── TableStopped        an earlier question failed                → the steward (resume)
 ├── EngineFailed        the database failed                       → the operator (details in their log)
+├── AccessDenied        not signed in, or not allowed to do this  → whoever signs in, or the steward
+├── ServiceFailed       the service is busy or cannot be reached  → try again, or the operator
 ├── PeerRefused         another peer broke the protocol or refused → whoever runs that peer
 ├── LedgerFailed        the ledger cannot be opened or written    → the operator
 └── LedgerCorrupt       recorded charges do not add up            → the auditor
@@ -63,6 +65,16 @@ class TableStopped(DiscretionError):
 
 class EngineFailed(DiscretionError):
     """The database failed; its own message may quote a private value and is not shown."""
+
+    exit_code = 4
+
+
+class AccessDenied(DiscretionError):
+    """Nobody is signed in, or the one who is may not do this."""
+
+
+class ServiceFailed(DiscretionError):
+    """The service is busy, cannot be reached, or said something unexpected."""
 
     exit_code = 4
 

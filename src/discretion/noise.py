@@ -9,11 +9,14 @@ are reproducible and therefore protect nobody: releases made with one are marked
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
+from itertools import count
 from math import inf, nextafter
 from typing import Any, Literal
 
@@ -29,6 +32,7 @@ Rule = Literal["exponential", "permute_and_flip"]
 
 LARGEST_SCALE = 2**50  # a draw leaves 64 bits with probability below e^-8192
 ALWAYS = 2**64  # a coin, a 64-bit number, is always below this
+_repeatable: ContextVar[Iterator[str] | None] = ContextVar("repeatable", default=None)
 DIGITS = Context(prec=60)  # leaves the margin of `inclusion_threshold` far above the rounding error
 
 
@@ -113,7 +117,26 @@ def keep(coin: NDArray[np.uint64], threshold: Sequence[int], cohort: Integers) -
 
 def coin_key() -> str:
     """A fresh secret for the keyed coins and row choices of one release, as hexadecimal text."""
-    return os.urandom(32).hex()
+    given = _repeatable.get()
+    return os.urandom(32).hex() if given is None else next(given)
+
+
+@contextmanager
+def repeatable_coins(secret: bytes) -> Iterator[None]:
+    """Take coin keys from a secret: if the process dies, another one can compute the same release with the same coins.
+
+    The secret must be as random as a key, used for one release only, and known to nobody who sees the release.
+    """
+    token = _repeatable.set(sha256(secret + number.to_bytes(8, "big")).hexdigest() for number in count())
+    try:
+        yield
+    finally:
+        _repeatable.reset(token)
+
+
+def secret_bytes(size: int = 32) -> bytes:
+    """Return fresh random bytes for a token, a link, a code or a signing key."""
+    return os.urandom(size)
 
 
 def keyed_coin(key: str, person: str) -> int:

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from discretion.cli import app
 from discretion.connection import connect
 from discretion.errors import LedgerCorrupt, LedgerFailed
-from discretion.ledger import Ledger, schema
+from discretion.ledger import Access, Ledger, schema
 from discretion.ledger.audit import audit_ledger
 from discretion.ledger.restore import restore
-from ledgers import ask, clinic, people, spent
+from ledgers import admit, ask, clinic, people, spent
 
 postgres = pytest.mark.xdist_group("postgres")
 
@@ -189,6 +189,7 @@ def test_damage_anywhere_is_noticed_before_anything_is_charged_or_by_the_audit(t
             ledger.deliver(ask(ledger, share=0.01), "{}")
         ledger.prefer("people", "eve", 0.5)
         ledger.stop("people", charge="", shape="")  # an empty table's page holds nothing that could be damaged
+        admit(Access(ledger), "people")
     sound = path.read_bytes()
     for start in range(0, len(sound), 4096):
         damaged = sound[: start + 100] + b"\x5a" * 3996 + sound[start + 4096 :]

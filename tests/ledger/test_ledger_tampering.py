@@ -12,11 +12,11 @@ import sqlalchemy as sa
 from test_audit import work
 
 from discretion.errors import LedgerFailed
-from discretion.ledger import Ledger, schema
+from discretion.ledger import Access, Ledger, schema
 from discretion.ledger.audit import audit_ledger, examine
 from discretion.ledger.replay import Replay
 from discretion.ledger.stored import BY_ENTRY
-from ledgers import ask, people
+from ledgers import admit, ask, people
 
 TABLES = [table.name for table in schema.metadata.sorted_tables]
 Tamper = Callable[[str], list[str]]  # a statement -> what the audit finds after it
@@ -31,6 +31,7 @@ def live(place: str) -> None:
         ledger.resume("people")
         ledger.abandon(ask(ledger, share=0.01))
         ledger.stop("people", charge="", shape="SELECT y")
+        admit(Access(ledger), "others")
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 import discretion as dn
-from discretion.cli import option
+from discretion.cli import option, serve
 from discretion.cli.later import Later
 from discretion.cli.peer import app as peers
 from discretion.errors import DiscretionError, InvalidDeclaration, LedgerCorrupt
@@ -37,6 +37,7 @@ else:
     screen = Later("discretion.render.terminal")
 
 PLACE = "ledger.discretion"
+SERVICE = ("http://", "https://")
 
 
 class Commands(TyperGroup):
@@ -67,6 +68,9 @@ app = typer.Typer(
 audits = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check that promises were kept.")
 app.add_typer(audits, name="audit")
 app.add_typer(peers, name="peer")
+app.add_typer(serve.members, name="member")
+app.command()(serve.serve)
+app.command()(serve.invite)
 attacks = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show why some promises are fenced off.")
 app.add_typer(attacks, name="attack")
 
@@ -447,7 +451,11 @@ def audit_the_ledger(
       discretion audit ledger --head 12:9f3c... --witness 7-0a1b2c3d4e5f
     """
     with screen.working("Auditing"):
-        found = auditing.audit_ledger(ledger, head=head or None, witnesses=witness, migrate=migrate)
+        if ledger.startswith(SERVICE) and not migrate:
+            with _opened(ledger) as db:
+                found = db.audit(head=head, witnesses=witness)
+        else:
+            found = auditing.audit_ledger(ledger, head=head or None, witnesses=witness, migrate=migrate)
     _print(json, found)
     raise typer.Exit(0 if found.passed else LedgerCorrupt.exit_code)
 
@@ -515,6 +523,8 @@ def reproduce(
 @contextmanager
 def _opened(ledger: str, *, create: bool = False, steward: bool = False, **how: Any) -> "Iterator[dn.Connection]":
     new = create and "://" not in ledger and not Path(ledger).exists()
+    if ledger.startswith(SERVICE):  # the service knows who asks, when it answers and where copies are
+        create, how = False, {"token": option.token()}
     with dn.connect(ledger, create=create, **how) as db:
         if new:
             typer.echo(f"New ledger {ledger}.", err=True)

@@ -1,6 +1,7 @@
 """Option: what is typed behind the options of a command becomes values, or wrong usage."""
 
 import csv
+import os
 from collections.abc import Callable, Mapping, Sequence
 from getpass import getuser
 from pathlib import Path
@@ -99,6 +100,11 @@ def user() -> str:
         return ""
 
 
+def token() -> str:
+    """Return the token for a service, which is never given on the command line: others could read it there."""
+    return os.environ.get("DISCRETION_TOKEN", "")
+
+
 def _pair(text: str, form: str, value: Callable[[str], Any]) -> tuple[str, Any]:
     name, _, typed = text.partition("=")
     if not (name and typed):
@@ -153,7 +159,9 @@ def _tell_version(wanted: bool) -> None:
 
 Version = Annotated[bool, flag("--version", "Say which version this is.", is_eager=True, callback=_tell_version)]
 Json = Annotated[bool, flag("--json", "Print JSON, for programs.", callback=_remember)]
-Ledger = Annotated[str, option("PLACE", "The ledger: a file or a PostgreSQL URL.", envvar="DISCRETION_LEDGER")]
+Ledger = Annotated[
+    str, option("PLACE", "A file, a PostgreSQL URL, or the URL of a service.", envvar="DISCRETION_LEDGER")
+]
 Register = Annotated[str, option("NAME", "Which register, where the ledger holds several.")]
 Witness = Annotated[list[str], option("ENTRY", "The entry of an answer that was released. Repeatable.")]
 Person = Annotated[str, argument("PERSON", "The person, as the register names them.")]

@@ -68,5 +68,15 @@ def _text(entry: Entry) -> str:
             return f"questions stopped: the one of entry {facts['charge']} failed" if facts["charge"] else "stopped"
         case "resume":
             return "questions allowed again"
+        case "grant" | "revoke":
+            return (
+                f"{facts['member']}: {facts.get('role', 'role')} {entry.kind}{'ed' if entry.kind == 'grant' else 'd'}"
+            )
+        case "issue":
+            return f"a new {facts['token']} for {facts['member']}"
+        case "invite":
+            return f"{facts['count']:,} people invited"
+        case "end":
+            return f"a token, link or invitation was {facts['how']}"
         case _:
             return ""

@@ -48,6 +48,9 @@ class Replay:
     settled: set[int] = field(default_factory=set)
     quotas: dict[tuple[str, str], int] = field(default_factory=dict)
     stops: dict[int, list[Any]] = field(default_factory=dict)  # entry -> [register, charge, shape, resumed]
+    members: dict[str, list[Any]] = field(default_factory=dict)  # name -> [role, entry, entry of the revocation]
+    tokens: dict[str, Entry] = field(default_factory=dict)  # digest -> the entry that issued it
+    ends: dict[tuple[str, str], int] = field(default_factory=dict)  # (digest, how) -> entry
 
     def found(self, seq: int | None, text: str) -> None:
         self.findings.append(Finding(entry=seq, text=text))
@@ -71,6 +74,11 @@ class Replay:
             "stop": self._stop,
             "resume": self._resume,
             "restore": self._restore,
+            "grant": self._grant,
+            "revoke": self._revoke,
+            "issue": self._issue,
+            "invite": self._invite,
+            "end": self._end,
         }
         if entry.kind not in rules:
             self.found(entry.seq, f"Entries of kind {entry.kind!r} are unknown.")
@@ -197,6 +205,30 @@ class Replay:
         self.expect(bool(stopped), entry.seq, "A register was resumed that was not stopped.")
         for one in stopped:
             one[3] = entry.seq
+
+    def _grant(self, entry: Entry) -> None:
+        name, role = entry.facts["member"], entry.facts["role"]
+        held = name in self.members and self.members[name][2] is None
+        self.expect(not held, entry.seq, "A role was granted to a member who had one.")
+        self.members[name] = [role, entry.seq, None]
+
+    def _revoke(self, entry: Entry) -> None:
+        known = self.members[entry.facts["member"]]
+        self.expect(known[2] is None, entry.seq, "A role was revoked that nobody had.")
+        known[2] = entry.seq
+
+    def _issue(self, entry: Entry) -> None:
+        held = self.members.get(entry.facts["member"], [None, None, 0])[2] is None
+        self.expect(held, entry.seq, "A token was issued to somebody who is not a member.")
+        self.tokens[entry.facts["digest"]] = entry
+
+    def _invite(self, entry: Entry) -> None:
+        self.expect(entry.facts["register"] in self.accounts, entry.seq, "People were invited who are not enrolled.")
+
+    def _end(self, entry: Entry) -> None:
+        key = entry.facts["digest"], entry.facts["how"]
+        self.expect(key not in self.ends, entry.seq, "A token or invitation was used or revoked twice.")
+        self.ends[key] = entry.seq
 
     def _restore(self, entry: Entry) -> None:
         self.expect(entry.facts["kept"] == entry.seq - 1, entry.seq, "The entry follows another one than it says.")

@@ -21,12 +21,31 @@ MIGRATIONS: Mapping[int, Mapping[str, tuple[str, ...]]] = {
             "shape TEXT NOT NULL, resumed INTEGER, PRIMARY KEY (seq)) WITHOUT ROWID",
             "CREATE INDEX ix_discretion_stop_register ON discretion_stop (register)",
             "CREATE INDEX ix_discretion_entry_kind ON discretion_entry (kind)",
+            "CREATE TABLE discretion_member (name TEXT NOT NULL, role TEXT NOT NULL, seq INTEGER NOT NULL, "
+            "revoked INTEGER, PRIMARY KEY (name)) WITHOUT ROWID",
+            "CREATE TABLE discretion_token (digest TEXT NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL, "
+            "member TEXT NOT NULL, label TEXT NOT NULL, expires TEXT NOT NULL, PRIMARY KEY (digest)) WITHOUT ROWID",
+            "CREATE TABLE discretion_invitation (digest TEXT NOT NULL, seq INTEGER NOT NULL, "
+            "register INTEGER NOT NULL, person TEXT NOT NULL, expires TEXT NOT NULL, PRIMARY KEY (digest)) "
+            "WITHOUT ROWID",
+            "CREATE TABLE discretion_ended (digest TEXT NOT NULL, how TEXT NOT NULL, seq INTEGER NOT NULL, "
+            "PRIMARY KEY (digest, how)) WITHOUT ROWID",
         ),
         "postgresql": (
             "CREATE TABLE discretion_stop (seq BIGINT NOT NULL, register BIGINT NOT NULL, "
             'charge TEXT COLLATE "C" NOT NULL, shape TEXT COLLATE "C" NOT NULL, resumed BIGINT, PRIMARY KEY (seq))',
             "CREATE INDEX ix_discretion_stop_register ON discretion_stop (register)",
             "CREATE INDEX ix_discretion_entry_kind ON discretion_entry (kind)",
+            'CREATE TABLE discretion_member (name TEXT COLLATE "C" NOT NULL, role TEXT COLLATE "C" NOT NULL, '
+            "seq BIGINT NOT NULL, revoked BIGINT, PRIMARY KEY (name))",
+            'CREATE TABLE discretion_token (digest TEXT COLLATE "C" NOT NULL, seq BIGINT NOT NULL, '
+            'kind TEXT COLLATE "C" NOT NULL, member TEXT COLLATE "C" NOT NULL, label TEXT COLLATE "C" NOT NULL, '
+            'expires TEXT COLLATE "C" NOT NULL, PRIMARY KEY (digest))',
+            'CREATE TABLE discretion_invitation (digest TEXT COLLATE "C" NOT NULL, seq BIGINT NOT NULL, '
+            'register BIGINT NOT NULL, person TEXT COLLATE "C" NOT NULL, expires TEXT COLLATE "C" NOT NULL, '
+            "PRIMARY KEY (digest))",
+            'CREATE TABLE discretion_ended (digest TEXT COLLATE "C" NOT NULL, how TEXT COLLATE "C" NOT NULL, '
+            "seq BIGINT NOT NULL, PRIMARY KEY (digest, how))",
         ),
     },
 }
@@ -126,4 +145,34 @@ stop = _table(  # a question that failed after its charge, and the entry that le
     _text("charge"),
     _text("shape"),
     _whole("resumed", nullable=True),
+)
+member = _table(  # who may use the service besides the people themselves
+    "member",
+    _text("name", primary_key=True),
+    _text("role"),
+    _whole("seq"),  # the entry that granted the role
+    _whole("revoked", nullable=True),
+)
+token = _table(  # what members sign in with; only the SHA-256 of the secret is kept
+    "token",
+    _text("digest", primary_key=True),
+    _whole("seq"),
+    _text("kind"),  # token: for programs, used any number of times; link: for a browser, used once
+    _text("member"),
+    _text("label"),
+    _text("expires"),
+)
+invitation = _table(  # what people sign in with, once; the entry that made them seals them all
+    "invitation",
+    _text("digest", primary_key=True),
+    _whole("seq"),
+    _whole("register"),
+    _text("person"),
+    _text("expires"),
+)
+ended = _table(  # tokens, links and invitations that were used or revoked; "entry N": all invitations of that entry
+    "ended",
+    _text("digest", primary_key=True),
+    _text("how", primary_key=True),  # used, revoked
+    _whole("seq"),
 )

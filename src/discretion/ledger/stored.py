@@ -17,12 +17,18 @@ import sqlalchemy as sa
 from discretion.errors import DiscretionError
 from discretion.ledger import schema
 from discretion.ledger.chain import Entry, canonical, digest
+from discretion.ledger.invitation import digest_invitations
 from discretion.ledger.moving import digest_changes
 from discretion.ledger.people import digest_people
 from discretion.ledger.replay import Replay, settles
 from discretion.ledger.spend import declaration_text
 
-BY_ENTRY = (schema.person, schema.change, schema.charge)  # rows that came with an entry, which seals them
+BY_ENTRY = (
+    schema.person,
+    schema.change,
+    schema.charge,
+    schema.invitation,
+)  # rows that came with an entry, which seals them
 _NONSENSE = (DiscretionError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _Row = tuple[Any, ...]
 
@@ -106,7 +112,9 @@ def _linked(replay: Replay, row: _Row) -> Entry | None:
     return entry
 
 
-def _match(replay: Replay, entry: Entry, people: list[_Row], changes: list[_Row], charges: list[_Row]) -> None:
+def _match(
+    replay: Replay, entry: Entry, people: list[_Row], changes: list[_Row], charges: list[_Row], letters: list[_Row]
+) -> None:
     """Compare the rows that came with an entry with its seals; their register follows from the entry."""
     account = replay.accounts.get(entry.facts.get("register", ""))
     register = account.id if account else None
@@ -118,6 +126,11 @@ def _match(replay: Replay, entry: Entry, people: list[_Row], changes: list[_Row]
     paid = [_typed(dict(zip(schema.charge.c.keys(), row, strict=True))) for row in charges]
     same = sorted(map(_typed, _paid(entry))) == sorted(paid)
     replay.expect(same, entry.seq, "The charges of this entry are not the ones it was sealed with.")
+    told = entry.facts.get("invitations", digest_invitations([]))
+    same = told == digest_invitations((row[0], *row[3:]) for row in letters) and all(
+        row[2] == register for row in letters
+    )
+    replay.expect(same, entry.seq, "The invitations of this entry are not the ones it was sealed with.")
 
 
 def _is_sealed(entry: Entry, people: list[_Row], changes: list[_Row]) -> bool:
@@ -201,6 +214,22 @@ def _stops(replay: Replay) -> _Told:
         yield seq, {**row, "resumed": resumed}
 
 
+def _members(replay: Replay) -> _Told:
+    for name, (role, seq, revoked) in replay.members.items():
+        yield seq, {"name": name, "role": role, "seq": seq, "revoked": revoked}
+
+
+def _tokens(replay: Replay) -> _Told:
+    for mark, entry in replay.tokens.items():
+        row = {name: entry.facts[name] for name in ("member", "label", "expires")}
+        yield entry.seq, {"digest": mark, "seq": entry.seq, "kind": entry.facts["token"], **row}
+
+
+def _ends(replay: Replay) -> _Told:
+    for (mark, how), seq in replay.ends.items():
+        yield seq, {"digest": mark, "how": how, "seq": seq}
+
+
 _EXPECTED = {
     schema.ledger.name: _ledger,
     schema.register.name: _registers,
@@ -208,4 +237,7 @@ _EXPECTED = {
     schema.declaration.name: _declarations,
     schema.quota.name: _quotas,
     schema.stop.name: _stops,
+    schema.member.name: _members,
+    schema.token.name: _tokens,
+    schema.ended.name: _ends,
 }

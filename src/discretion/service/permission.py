@@ -1,0 +1,59 @@
+"""Permission: who may do what, all of it in one table. A route that is not in the table does not exist."""
+
+from typing import Literal, get_args
+
+Role = Literal["steward", "analyst", "person", "nobody"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+_ALL = frozenset(ROLES)
+_SIGNED_IN = _ALL - {"nobody"}
+_MEMBERS = frozenset({"steward", "analyst"})
+_PERSONAL = frozenset({"steward", "person"})  # a person only about themselves, which the route sees to
+_STEWARD = frozenset({"steward"})
+
+PERMISSIONS: dict[str, frozenset[str]] = {
+    # What everybody may see
+    "GET /": _ALL,
+    "GET /health": _ALL,
+    "GET /metrics": _ALL,
+    "GET /v1/openapi.json": _ALL,
+    "GET /sign-in": _ALL,
+    "POST /sign-in": _ALL,
+    "POST /sign-out": _ALL,
+    "GET /v1/me": _SIGNED_IN,
+    # Questions
+    "GET /v1/tables": _MEMBERS,
+    "POST /v1/explain": _MEMBERS,
+    "POST /v1/query": _MEMBERS,
+    "GET /v1/answers/{entry}": _MEMBERS,
+    "GET /v1/balance": _MEMBERS,
+    "GET /v1/history": _MEMBERS,
+    "GET /v1/head": _MEMBERS,
+    # People
+    "GET /v1/receipt": _PERSONAL,
+    "GET /v1/levels": _PERSONAL,
+    "POST /v1/prefer": _PERSONAL,
+    # Stewards
+    "POST /v1/join": _STEWARD,
+    "POST /v1/register": _STEWARD,
+    "POST /v1/protect": _STEWARD,
+    "POST /v1/refresh": _STEWARD,
+    "POST /v1/resume": _STEWARD,
+    "GET /v1/stops": _STEWARD,
+    "GET /v1/notices": _STEWARD,
+    "GET /v1/cautions": _STEWARD,
+    "POST /v1/audit": _STEWARD,
+    "GET /v1/members": _STEWARD,
+    "POST /v1/members": _STEWARD,
+    "DELETE /v1/members/{name}": _STEWARD,
+    "GET /v1/tokens": _STEWARD,
+    "POST /v1/tokens": _STEWARD,
+    "DELETE /v1/tokens/{id}": _STEWARD,
+    "POST /v1/invitations": _STEWARD,
+    "DELETE /v1/invitations/{entry}": _STEWARD,
+}
+
+
+def is_allowed(role: str, route: str) -> bool:
+    """Tell whether a role may use a route, written as "GET /v1/tables"."""
+    return role in PERMISSIONS.get(route, frozenset())

@@ -1,0 +1,13 @@
+"""Routes: what the service does, by whom it is for."""
+
+from discretion.service.endpoint import Endpoint
+from discretion.service.routes import entrance, member, operation, people, question, steward
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *operation.ENDPOINTS,
+    *entrance.ENDPOINTS,
+    *question.ENDPOINTS,
+    *people.ENDPOINTS,
+    *steward.ENDPOINTS,
+    *member.ENDPOINTS,
+)

@@ -1,0 +1,97 @@
+"""Server: starts a service. Without TLS it listens on this machine only, unless a reverse proxy stands before it."""
+
+import ipaddress
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import uvicorn
+
+from discretion.errors import InvalidDeclaration
+from discretion.ledger import Access
+from discretion.service.app import build
+from discretion.service.house import House, Settings
+from discretion.service.log import configure
+from discretion.service.routes.member import sign_in_link
+
+STEWARD = "steward"  # the first member, if there is no steward yet
+
+
+def serve(
+    settings: Settings,
+    *,
+    host: str,
+    port: int,
+    tls: tuple[Path, Path] | None,
+    behind_proxy: bool,
+    tell: Callable[[str], None],
+) -> None:
+    """Run a service until it is told to stop; tell the steward's sign-in link first."""
+    settings = placed(settings, host=host, port=port, tls=tls is not None, behind_proxy=behind_proxy)
+    configure()
+    house = House(settings)
+    tell(f"Serving {settings.ledger} at {settings.url}")
+    tell(f"Sign in as steward, once, within an hour: {sign_in_link(settings.url, steward_code(house.access))}")
+    server(house, host=host, port=port, tls=tls, behind_proxy=behind_proxy).run()
+
+
+def server(
+    house: House, *, host: str, port: int, tls: tuple[Path, Path] | None = None, behind_proxy: bool = False
+) -> uvicorn.Server:
+    """Return the server of a house, which has not started yet."""
+    logging.getLogger("uvicorn.access").disabled = True  # it would write down the codes in links
+    certificate, key = tls if tls is not None else (None, None)
+    return uvicorn.Server(
+        uvicorn.Config(
+            build(house),
+            host=host,
+            port=port,
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+            http="h11",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=behind_proxy,
+            forwarded_allow_ips="127.0.0.1",
+            limit_concurrency=1_024,
+            h11_max_incomplete_event_size=32_768,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=40,
+        )
+    )
+
+
+def placed(settings: Settings, *, host: str, port: int, tls: bool, behind_proxy: bool) -> Settings:
+    """Return settings with the address people use; refuse to be reached by others without encryption."""
+    if not (tls or behind_proxy or is_loopback(host)):
+        raise InvalidDeclaration(
+            f"Without TLS, {host!r} would let others read questions and tokens on their way. Give --tls CERT KEY, or "
+            "--behind-proxy if a proxy on this machine does it, or listen on 127.0.0.1."
+        )
+    if not settings.url and (behind_proxy or not is_loopback(host)):
+        raise InvalidDeclaration("Give --url https://...: links need the name under which people reach the service.")
+    own = f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+    url = (settings.url or own).rstrip("/").lower()
+    if not is_loopback(host) and not url.startswith("https://"):
+        raise InvalidDeclaration(f"People must reach the service by https://, got --url {settings.url!r}.")
+    return replace(settings, url=url, secure=url.startswith("https://"))
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def steward_code(access: Access) -> str:
+    """Return a new code that signs a steward in once; make the first steward if there is none."""
+    stewards = [one.name for one in access.members() if one.role == "steward" and not one.revoked]
+    if not stewards:
+        access.add(STEWARD, "steward")
+    return access.link(stewards[0] if stewards else STEWARD)
