@@ -61,6 +61,11 @@ def serve(
     key: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The key that signs sessions; made if it is not there.")
     ] = None,
+    oidc: Annotated[
+        str, option.option("ISSUER", "An OpenID provider that people sign in with.", envvar="DISCRETION_OIDC")
+    ] = "",
+    oidc_register: Annotated[str, option.option("NAME", "The register whose people it names.")] = "",
+    oidc_claim: Annotated[str, option.option("CLAIM", "The claim that names the person.")] = "sub",
 ) -> None:
     """Let stewards, analysts and people in by HTTP.
 
@@ -81,6 +86,7 @@ def serve(
         url=url,
         data=data,
         copies=None if copies is None else str(copies),
+        provider=_provider(oidc, oidc_register, oidc_claim),
         key=key if key is not None or "://" in ledger else Path(f"{ledger}.key"),
         answer_every=answer_every,
         memory=int(memory * (1 << 30)),
@@ -88,6 +94,21 @@ def serve(
         limits=pool.Limits(workers=workers, seconds=seconds),
     )
     server.serve(settings, host=host, port=port, tls=tls, behind_proxy=behind_proxy, tell=typer.echo)
+
+
+def _provider(issuer: str, register: str, claim: str) -> Any:
+    """Return the OpenID provider; the client's secret is in the environment, where others cannot read it."""
+    if not issuer:
+        return None
+    client, secret = (os.environ.get(f"DISCRETION_OIDC_{name}", "") for name in ("CLIENT", "SECRET"))
+    if not (client and secret and register):
+        raise InvalidDeclaration(
+            "An OpenID provider needs --oidc-register, and DISCRETION_OIDC_CLIENT and DISCRETION_OIDC_SECRET in the "
+            "environment."
+        )
+    if find_spec("joserfc") is None:
+        raise InvalidDeclaration("OpenID needs joserfc: pip install 'discretion[oidc]'.")
+    return load("oidc").Provider(issuer=issuer, client=client, secret=secret, register=register, claim=claim)
 
 
 @members.command("add")
