@@ -72,9 +72,10 @@ def served(folder: Path, *, ledger: str = "", **how: Any) -> Iterator[Served]:
         write(patients(), folder / "more.parquet")
     port = free_port()
     limits = Limits(workers=how.pop("workers", 1), **how.pop("limits", {}))
-    url = f"http://127.0.0.1:{port}"
+    tls = how.pop("tls", None)
+    url = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
     settings = Settings(ledger=ledger, url=url, data=folder, limits=limits, rates=how.pop("rates", FAST))
-    house = House(replace(settings, **{"answer_every": 0.0, "memory": 1 << 30, **how}))
+    house = House(replace(settings, **{"answer_every": 0.0, "memory": 1 << 30, "secure": tls is not None, **how}))
     with Ledger(ledger) as opened:
         access = Access(opened)
         known = {one.name for one in access.members()}
@@ -82,7 +83,7 @@ def served(folder: Path, *, ledger: str = "", **how: Any) -> Iterator[Served]:
             if name not in known:
                 access.add(name, role)
         tokens = {name: access.token(name) for name in ("sam", "ada", "bob")}
-    running = server(house, host="127.0.0.1", port=port)
+    running = server(house, host="127.0.0.1", port=port, tls=tls)
     thread = Thread(target=running.run)
     thread.start()
     try:

@@ -121,6 +121,8 @@ def test_a_steward_protects_and_invites_from_afar(town, tmp_path):
     out = tmp_path / "letters.csv"
     run("invite", "--register", "patients", "--out", str(out), "--person", "9", *place, DISCRETION_TOKEN=token)
     assert 2 == len(out.read_text().splitlines())
+    for words in (["restore", "--unknown"], ["audit", "ledger", "--migrate"]):
+        assert "from afar" in run(*words, *place, code=2, DISCRETION_TOKEN=token)
     refused = run("balance", *place, code=2, DISCRETION_TOKEN="")
     assert "needs a token" in refused
 

@@ -4,14 +4,21 @@ import hmac
 import json
 import socket
 from base64 import urlsafe_b64encode
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from ipaddress import ip_address
+from pathlib import Path
 from time import monotonic
 from urllib.parse import urlsplit
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from served import COUNT, Served, served
 
-from discretion.errors import InvalidDeclaration
+from discretion.errors import InvalidDeclaration, ServiceFailed
 from discretion.service.app import HEADERS
 from discretion.service.folder import inside
 from discretion.service.house import Settings
@@ -388,6 +395,47 @@ def test_others_are_let_in_only_over_an_encrypted_way(host):
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
 def test_this_machine_needs_no_encryption(host):
     assert not placed(Settings(ledger="x"), host=host, port=8000, tls=False, behind_proxy=False).secure
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """Make a certificate for this machine, signed by itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    here = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(here, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "cert.pem").write_bytes(made.public_bytes(Encoding.PEM))
+    plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "key.pem").write_bytes(plain)
+    return folder / "cert.pem", folder / "key.pem"
+
+
+def test_over_tls_cookies_are_bound_to_the_host_and_the_certificate_is_checked(tmp_path, monkeypatch):
+    tls = certificate(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(tls[0]))
+        with served(tmp_path, tls=tls) as town:
+            with town.http() as client:
+                response = client.post("/sign-in", data={"code": town.letter(PERSON)})
+                assert "max-age" in response.headers["strict-transport-security"]
+            told = response.headers["set-cookie"]
+            assert told.startswith("__Host-discretion=")
+            assert "Secure" in told
+            with town.connect("ada") as db:
+                assert db.sql(COUNT).entry
+            patch.delenv("SSL_CERT_FILE")
+            with town.connect("ada") as db, pytest.raises(ServiceFailed, match="cannot be reached"):
+                db.tables()
 
 
 def test_a_question_is_asked_in_the_name_of_the_token_only(town):

@@ -36,8 +36,7 @@ else:
     restoring = Later("discretion.ledger.restore")
     screen = Later("discretion.render.terminal")
 
-PLACE = "ledger.discretion"
-SERVICE = ("http://", "https://")
+PLACE, SERVICE = serve.PLACE, serve.SERVICE
 
 
 class Commands(TyperGroup):
@@ -389,6 +388,8 @@ def restore(
     Example:
       discretion restore --copy backup.discretion --head 12:9f3c...
     """
+    if ledger.startswith(SERVICE):
+        raise InvalidDeclaration("A service cannot be restored from afar. Run this where its ledger is.")
     if not (head or witness or unknown):
         known = typer.prompt("Last known head, or entries of released answers (nothing if unknown)", default="").split()
         head = next((one for one in known if ":" in one), "")
@@ -451,7 +452,9 @@ def audit_the_ledger(
       discretion audit ledger --head 12:9f3c... --witness 7-0a1b2c3d4e5f
     """
     with screen.working("Auditing"):
-        if ledger.startswith(SERVICE) and not migrate:
+        if ledger.startswith(SERVICE):
+            if migrate:
+                raise InvalidDeclaration("A service cannot be migrated from afar. Run this where its ledger is.")
             with _opened(ledger) as db:
                 found = db.audit(head=head, witnesses=witness)
         else:

@@ -8,19 +8,26 @@ from datetime import timedelta
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import discretion as dn
 from discretion.cli import option
-from discretion.connection import SERVICE, connect
+from discretion.cli.later import Later
 from discretion.errors import InvalidDeclaration
-from discretion.ledger import Access, Ledger
-from discretion.ledger.access import LETTER_DAYS, TOKEN_DAYS
 from discretion.render.sheet import Sheet, to_json
-from discretion.render.terminal import show, terminal
+
+if TYPE_CHECKING:
+    from discretion import ledger as ledgers
+    from discretion.render import terminal as screen
+else:
+    ledgers = Later("discretion.ledger")
+    screen = Later("discretion.render.terminal")
 
 PLACE = "ledger.discretion"
+SERVICE = ("http://", "https://")
+TOKEN_DAYS, LETTER_DAYS = 90.0, 60.0
 EXTRA = ("starlette", "uvicorn", "jinja2", "httpx")
 HERE = "http://127.0.0.1:8000"
 
@@ -61,6 +68,11 @@ def serve(
     key: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The key that signs sessions; made if it is not there.")
     ] = None,
+    oidc: Annotated[
+        str, option.option("ISSUER", "An OpenID provider that people sign in with.", envvar="DISCRETION_OIDC")
+    ] = "",
+    oidc_register: Annotated[str, option.option("NAME", "The register whose people it names.")] = "",
+    oidc_claim: Annotated[str, option.option("CLAIM", "The claim that names the person.")] = "sub",
 ) -> None:
     """Let stewards, analysts and people in by HTTP.
 
@@ -73,7 +85,7 @@ def serve(
       discretion serve clinic.discretion --host 0.0.0.0 --tls cert.pem key.pem
     """
     server, house, pool = load("server"), load("house"), load("pool")
-    with connect(ledger, copies=copies) as db:  # makes a new ledger, and refuses what is not one
+    with dn.connect(ledger, copies=copies) as db:  # makes a new ledger, and refuses what is not one
         for caution in db.cautions():
             typer.echo(f"Caution: {caution}", err=True)
     settings = house.Settings(
@@ -81,6 +93,7 @@ def serve(
         url=url,
         data=data,
         copies=None if copies is None else str(copies),
+        provider=_provider(oidc, oidc_register, oidc_claim),
         key=key if key is not None or "://" in ledger else Path(f"{ledger}.key"),
         answer_every=answer_every,
         memory=int(memory * (1 << 30)),
@@ -88,6 +101,21 @@ def serve(
         limits=pool.Limits(workers=workers, seconds=seconds),
     )
     server.serve(settings, host=host, port=port, tls=tls, behind_proxy=behind_proxy, tell=typer.echo)
+
+
+def _provider(issuer: str, register: str, claim: str) -> Any:
+    """Return the OpenID provider; the client's secret is in the environment, where others cannot read it."""
+    if not issuer:
+        return None
+    client, secret = (os.environ.get(f"DISCRETION_OIDC_{name}", "") for name in ("CLIENT", "SECRET"))
+    if not (client and secret and register):
+        raise InvalidDeclaration(
+            "An OpenID provider needs --oidc-register, and DISCRETION_OIDC_CLIENT and DISCRETION_OIDC_SECRET in the "
+            "environment."
+        )
+    if find_spec("joserfc") is None:
+        raise InvalidDeclaration("OpenID needs joserfc: pip install 'discretion[oidc]'.")
+    return load("oidc").Provider(issuer=issuer, client=client, secret=secret, register=register, claim=claim)
 
 
 @members.command("add")
@@ -136,7 +164,7 @@ def listed(ledger: option.Ledger = PLACE, json: option.Json = False) -> None:
         return
     sheets = [Sheet(title="Members", columns=("name", "role", ""), rows=rows)]
     sheets += [Sheet(title="Tokens", columns=("id", "kind", "member", "label", "expires", ""), rows=kept)]
-    show(sheets, terminal())
+    screen.show(sheets, screen.terminal())
 
 
 @members.command("revoke")
@@ -198,8 +226,8 @@ def invite(
 def _access(ledger: str) -> Iterator[Any]:
     """Open the members of a ledger, or of a service."""
     if ledger.startswith(SERVICE):
-        with connect(ledger, token=option.token()) as db:
+        with dn.connect(ledger, token=option.token()) as db:
             yield db.access  # type: ignore[attr-defined]
         return
-    with Ledger(ledger, create=False) as opened:
-        yield Access(opened)
+    with ledgers.Ledger(ledger, create=False) as opened:
+        yield ledgers.Access(opened)

@@ -93,6 +93,12 @@ class Access:
         with self._store.reading() as db:
             return invitation.invited(db, digest)
 
+    def enrolled(self, register: str, person: str) -> Invited | None:
+        """Return somebody whom a provider of identities names, None if the register does not have them."""
+        with self._store.reading() as db:
+            known = invitation.is_enrolled(db, register, person)
+        return Invited(register=register, person=person, digest="") if known else None
+
     # Signing in -----------------------------------------------------------------------------------------------------
 
     def accept(self, secret: str) -> Member | Invited:

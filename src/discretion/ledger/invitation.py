@@ -17,7 +17,7 @@ from discretion.ledger.register import load
 
 @dataclass(frozen=True, kw_only=True)
 class Invited:
-    """The person whom an invitation names, and the mark of that invitation."""
+    """The person who signs in, and the mark of their invitation; "" if a provider of identities named them."""
 
     register: str
     person: str
@@ -29,6 +29,13 @@ def people_of(db: sa.Connection, register: str) -> list[str]:
     person = schema.person.c
     query = sa.select(person.person).where(person.register == load(db, register).id).order_by(person.person)
     return list(db.scalars(query))
+
+
+def is_enrolled(db: sa.Connection, register: str, person: str) -> bool:
+    """Tell whether somebody was ever enrolled in a register."""
+    known = schema.person.c
+    query = sa.select(known.seq).where(known.register == load(db, register).id, known.person == person)
+    return db.execute(query).first() is not None
 
 
 def invite(tx: Writing, register: str, codes: Sequence[tuple[str, str]], *, lasts: timedelta) -> Entry:

@@ -90,6 +90,7 @@ class Endpoint:
     takes: Mapping[str, Field] = field(default_factory=dict)  # in the query of a GET, else in a JSON body
     gives: str = "json"  # json, arrow (and JSON), html, text
     form: bool = False  # takes a form of a web page, not JSON
+    sends: bool = False  # sends the browser elsewhere
     status: int = 200
 
     @property

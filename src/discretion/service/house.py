@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import Request
 
@@ -23,6 +23,9 @@ from discretion.service.rescue import Rescue
 from discretion.service.text import known_names
 from discretion.service.worker import Kind, Terms
 
+if TYPE_CHECKING:
+    from discretion.service.oidc import Provider  # an extra
+
 T = TypeVar("T")
 MOST_KEYS = 10_000  # idempotency keys that are remembered
 
@@ -37,6 +40,7 @@ class Settings:
     data: Path | None = None  # the folder whose files may be protected by HTTP; None: none may
     copies: str | None = None
     key: Path | None = None  # the file with the key that signs sessions
+    provider: "Provider | None" = None  # of identities, for people
     answer_every: float = 1.0
     memory: int = 2 << 30
     temp: int = 16 << 30

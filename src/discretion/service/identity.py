@@ -18,7 +18,7 @@ from discretion.ledger.member import Member
 from discretion.noise import secret_bytes
 from discretion.service.permission import Role
 
-HOURS = {"steward": 12.0, "analyst": 12.0, "person": 168.0}  # that a session lasts
+HOURS = {"steward": 12.0, "analyst": 12.0, "person": 168.0, "provider": 1.0}  # that a session lasts
 LONGEST_COOKIE = 4_096
 
 
@@ -51,24 +51,15 @@ class Sessions:
 
     def begin(self, who: Member | Invited) -> str:
         """Return the cookie of a new session, which has nothing in common with any earlier one."""
-        role = who.role if isinstance(who, Member) else "person"
-        facts: dict[str, Any] = {"until": int(time() + 3600 * HOURS[role]), "nonce": secret_bytes(16).hex()}
         if isinstance(who, Member):
-            facts |= {"member": who.name, "granted": who.granted}
-        else:
-            facts |= {"invitation": who.digest}
-        body = urlsafe_b64encode(json.dumps(facts).encode()).decode()
-        return f"{body}.{self._sign('session', body)}"
+            return self.seal("session", {"member": who.name, "granted": who.granted}, 3600 * HOURS[who.role])
+        named = {"invitation": who.digest} if who.digest else {"register": who.register, "person": who.person}
+        return self.seal("session", named, 3600 * (HOURS["person"] if who.digest else HOURS["provider"]))
 
     def read(self, cookie: str) -> Who:
         """Return whose session this is; nobody's if it was forged, is over, or was revoked."""
-        body, _, seal = cookie.partition(".")
-        if len(cookie) > LONGEST_COOKIE or not cookie.isascii():
-            return NOBODY
-        if not hmac.compare_digest(seal, self._sign("session", body)):
-            return NOBODY
-        facts = json.loads(urlsafe_b64decode(body))
-        if time() >= facts["until"]:
+        facts = self.unseal("session", cookie)
+        if facts is None:
             return NOBODY
         csrf = self._sign("csrf", facts["nonce"])
         if "member" in facts:
@@ -76,10 +67,29 @@ class Sessions:
             if member is None or member.granted != facts["granted"]:
                 return NOBODY
             return Who(role=member.role, name=member.name, csrf=csrf)
-        invited = self._access.invited(facts["invitation"])
+        if "invitation" in facts:
+            invited = self._access.invited(facts["invitation"])
+        else:
+            invited = self._access.enrolled(facts["register"], facts["person"])
         if invited is None:
             return NOBODY
         return Who(role="person", register=invited.register, person=invited.person, csrf=csrf)
+
+    def seal(self, purpose: str, facts: Mapping[str, Any], seconds: float) -> str:
+        """Return facts as a signed text that is valid for some time, and for one purpose only."""
+        told = {**facts, "until": int(time() + seconds), "nonce": secret_bytes(16).hex()}
+        body = urlsafe_b64encode(json.dumps(told).encode()).decode().rstrip("=")
+        return f"{body}.{self._sign(purpose, body)}"
+
+    def unseal(self, purpose: str, text: str) -> dict[str, Any] | None:
+        """Return the facts of a signed text, None if it was forged, is over, or was made for another purpose."""
+        body, _, seal = text.partition(".")
+        if len(text) > LONGEST_COOKIE or not text.isascii():
+            return None
+        if not hmac.compare_digest(seal, self._sign(purpose, body)):
+            return None
+        facts: dict[str, Any] = json.loads(urlsafe_b64decode(body + "=="))
+        return facts if time() < facts["until"] else None
 
     def bearer(self, header: str) -> Who:
         """Return the member whose token an Authorization header holds."""

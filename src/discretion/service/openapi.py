@@ -75,12 +75,12 @@ def _body(one: Endpoint) -> dict[str, Any]:
 def _responses(one: Endpoint) -> dict[str, Any]:
     content: dict[str, Any] = {media: {} for media in MEDIA[one.gives]}
     told: dict[str, Any] = {str(one.status): {"description": "Done.", "content": content}}
-    if one.form:
+    if one.form or one.sends:
         told["303"] = {"description": "Done; see the page that follows."}
     refused = {"content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}
     for status in sorted({*STATUS.values(), *CODE} - {one.status}):
         told[str(status)] = {"description": "Refused; the detail says why and what to do.", **refused}
-    if one.form:
+    if one.form or one.sends:
         told["403"] = {"description": "The code is not valid.", "content": {"text/html": {}, **refused["content"]}}
     return told
 

@@ -20,6 +20,8 @@ PERMISSIONS: dict[str, frozenset[str]] = {
     "GET /sign-in": _ALL,
     "POST /sign-in": _ALL,
     "POST /sign-out": _ALL,
+    "GET /oidc": _ALL,
+    "GET /oidc/callback": _ALL,
     "GET /v1/me": _SIGNED_IN,
     # Questions
     "GET /v1/tables": _MEMBERS,
