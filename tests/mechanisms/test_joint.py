@@ -11,7 +11,7 @@ from contracts import ROUNDING, Universe, _plain_law, charges_of, statistics_of,
 from discretion.errors import Unsuitable
 from discretion.mechanisms import MECHANISMS, Belief, pooled_joint
 from discretion.mechanisms.form import Part, forms, moments, polynomial, shared, sizes, tally
-from discretion.mechanisms.joint import Kin, Member, propose
+from discretion.mechanisms.joint import JointMember, Kin, propose
 from discretion.noise import simulation
 from discretion.preference import Specification
 from discretion.release import Error
@@ -182,7 +182,7 @@ def test_one_of_them_is_never_drawn_alone():
     """Drawn alone, each would cost what all of them together are charged."""
     joint = made(("count", "mean"), Universe((0.2, 1.0), ((),)).specification, protects="presence")
     with pytest.raises(Unsuitable, match="together"):
-        Member(joint=joint, place=0).release(Statistics(counts=np.zeros((1, 2), dtype=np.int64)), None)
+        JointMember(joint=joint, place=0).release(Statistics(counts=np.zeros((1, 2), dtype=np.int64)), None)
 
 
 # Answers and errors.

@@ -17,6 +17,7 @@ from served import COUNT, Served, served
 import discretion as dn
 from clinics import clinic
 from discretion.answer import Question
+from discretion.engines import Engine
 from discretion.errors import BudgetExhausted, ServiceFailed, TableStopped
 from discretion.ledger.audit import audit_ledger
 from discretion.noise import coin_key, repeatable_coins
@@ -132,8 +133,8 @@ def test_a_charge_whose_worker_could_not_tell_of_it_is_given_up(town):
 def test_the_same_secret_gives_the_same_coins_and_another_one_others(tmp_path, monkeypatch):
     with clinic(tmp_path) as db:
         found = []
-        whole = type(db._engine).compute
-        monkeypatch.setattr(type(db._engine), "compute", lambda *a: found.append(whole(*a)) or found[-1])
+        whole = Engine.compute
+        monkeypatch.setattr(Engine, "compute", lambda *a: found.append(whole(*a)) or found[-1])
         for number, secret in enumerate((b"a" * 32, b"a" * 32, b"b" * 32)):
             with repeatable_coins(secret):
                 how = {"mechanism": "sample", "share": 0.01, "expect": (0, 1 + number / 10)}

@@ -131,7 +131,7 @@ class Released(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Member:
+class JointMember:
     """One aggregate's view of a joint release: its error and what the engine must compute for it."""
 
     joint: Released

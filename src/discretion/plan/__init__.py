@@ -13,7 +13,7 @@ import numpy as np
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.guarantee import Guarantee
 from discretion.mechanisms import BY_NAME, MECHANISMS, Belief, Mechanism, answer, together
-from discretion.mechanisms.joint import Kin, Member
+from discretion.mechanisms.joint import JointMember, Kin
 from discretion.noise import Floats, Rng
 from discretion.plan.assumption import Prediction, predictions, proposed
 from discretion.plan.family import Family
@@ -94,7 +94,7 @@ class Plan(Shown):
         found: dict[int, tuple[Floats, tuple[Error, ...]]] = {}
         for family in self.families:
             first = self.choices[family.places[0]].mechanism
-            if isinstance(first, Member):
+            if isinstance(first, JointMember):
                 rows = statistics[family.wide].counts if family.wide is not None else None
                 answers = first.joint.answer(statistics[family.base], rows, rng)
                 found |= dict(zip(family.places, answers, strict=True))
@@ -186,7 +186,7 @@ def _together(family: Family, alone: Sequence[Choice], specification: Specificat
     if found is None:
         return []
     name, made = found
-    candidates = [Candidate(name=name, mechanism=Member(joint=made, place=place)) for place in range(len(kin))]
+    candidates = [Candidate(name=name, mechanism=JointMember(joint=made, place=place)) for place in range(len(kin))]
     return [
         replace(choice, chosen=one, candidates=(one, *choice.candidates), specification=specification)
         for one, choice in zip(candidates, alone, strict=True)
