@@ -224,9 +224,9 @@ def test_without_noise_all_answers_are_the_truth(protects, wide, belief, monkeyp
     ("protects", "groups", "wide"), [("presence", 1, True), ("value", 1, False), ("value", 3, True)]
 )
 def test_the_truth_lies_in_the_intervals(protects, groups, wide, belief):
-    """900 answers each; a true 95% of them falls below 90% with probability 3e-11, and the seed is fixed.
+    """900 answers each; a true 95% of them falls below 90% with probability 3e-10, and the seed is fixed.
 
-    Pooling takes longer: of 300, a true 95% falls below 87% with probability 1e-8. Preferences are drawn anew each
+    Pooling takes longer: of 120, a true 95% falls below 78% with probability 4e-11. Preferences are drawn anew each
     time, so that `independent` is true.
     """
     rng, people = simulation(17), 3_000
@@ -235,7 +235,7 @@ def test_the_truth_lies_in_the_intervals(protects, groups, wide, belief):
     joint = made(kinds, specification, belief, wide, protects=protects, groups=groups, lower=0, upper=50)
     held = np.zeros((len(kinds), 2))
     pools = belief.assume == "gradual"
-    for _ in range((300 if pools else 900) // groups):
+    for _ in range((120 if pools else 900) // groups):
         cohort = rng.permutation(np.repeat(np.arange(3), specification.heads))
         group, there = rng.integers(0, groups, people), rng.random(people) < 0.8
         values = np.minimum(rng.exponential(8, people).astype(np.int64), 50)
@@ -248,7 +248,7 @@ def test_the_truth_lies_in_the_intervals(protects, groups, wide, belief):
             for place, (found, errors) in enumerate(answers):
                 low, high = errors[at].interval(found[at])
                 held[place] += low <= truths[place] <= high, 1
-    assert (held[:, 0] / held[:, 1] >= (0.87 if pools else 0.9)).all()
+    assert (held[:, 0] / held[:, 1] >= (0.78 if pools else 0.9)).all()
 
 
 def test_an_answer_on_a_coarser_grid_says_that_it_is_rounded():
