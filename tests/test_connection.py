@@ -277,6 +277,18 @@ def test_a_lookup_can_be_joined_and_is_part_of_the_question(tmp_path):
             db.protect("u", table, person="patient_id", epsilon="epsilon", lookups={"towns": (towns, "key")})
 
 
+def test_a_lookup_has_one_row_for_each_key(tmp_path):
+    towns = write(pa.table({"code": ["N", "S", "N"], "coast": [True, False, False]}), tmp_path / "towns.csv")
+    with dn.connect(tmp_path / "l.discretion") as db:
+        with pytest.raises(InvalidDeclaration, match="several rows with the same 'code'"):
+            db.protect("t", patients(), person="patient_id", epsilon="epsilon", lookups={"towns": (towns, "code")})
+        write(pa.table({"code": ["N", "S", None, None], "coast": [True, False, False, True]}), towns)
+        db.protect("t", patients(), person="patient_id", epsilon="epsilon", lookups={"towns": (towns, "code")})
+        write(pa.table({"code": ["N", "N"], "coast": [True, False]}), towns)
+        with pytest.raises(InvalidDeclaration, match="several rows with the same 'code'"):
+            db.refresh("t")
+
+
 def test_the_policy_of_the_steward_holds(tmp_path):
     with clinic(tmp_path, policy=Policy(largest_share=0.2, quotas={"ada": 0.3})) as db:
         with pytest.raises(QueryRefused, match=r"0\.2"):
