@@ -167,8 +167,8 @@ def test_a_question_that_takes_too_long_after_its_charge_stops_the_register(tmp_
 def test_a_worker_cannot_use_more_memory_or_disk_than_it_may(tmp_path):
     script = """
 import sys
-from discretion.service.worker import HEADROOM, Terms, _limit
-_limit(Terms(ledger="", memory=64 << 20, temp=1 << 20))
+from discretion.service.worker import HEADROOM, WorkerTerms, _limit
+_limit(WorkerTerms(ledger="", memory=64 << 20, temp=1 << 20))
 try:
     bytearray(HEADROOM + (256 << 20))
 except MemoryError:

@@ -31,7 +31,7 @@ from discretion.service.shown import ARROW, ShownPlan, listing_from, release_fro
 PATIENCE = httpx.Timeout(30.0, read=900.0)  # seconds; a question may wait for its turn
 
 
-class Channel:
+class HttpChannel:
     """Requests to one service, in the name of one token."""
 
     def __init__(self, url: str, token: str) -> None:
@@ -77,7 +77,7 @@ class RemoteConnection:
     def __init__(self, url: str, *, token: str, analyst: str = "") -> None:
         if analyst:
             raise InvalidDeclaration("A service knows the analyst by the token. Leave `analyst` out.")
-        self._channel = Channel(url, token)
+        self._channel = HttpChannel(url, token)
         self._warnings: list[dict[str, Any]] = []
         self.access = RemoteAccess(self._channel)
 
@@ -212,7 +212,7 @@ class RemoteConnection:
 class RemoteAccess:
     """Members of a service, for its stewards: the same methods as `Access`."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: HttpChannel) -> None:
         self._channel = channel
 
     def add(self, name: str, role: str) -> str:

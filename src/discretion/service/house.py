@@ -17,11 +17,11 @@ from discretion.ledger.clock import Clock
 from discretion.service.identity import Sessions, signing_key
 from discretion.service.limit import Buckets, Rates
 from discretion.service.metric import Metrics
-from discretion.service.pool import Limits, Pool
+from discretion.service.pool import Limits, WorkerPool
 from discretion.service.problem import Refused
 from discretion.service.rescue import Rescue
 from discretion.service.text import known_names
-from discretion.service.worker import Kind, Terms
+from discretion.service.worker import Kind, WorkerTerms
 
 if TYPE_CHECKING:
     from discretion.service.oidc import Provider  # an extra
@@ -61,7 +61,7 @@ class House:
         )
         self.access = Access(self.ledger)
         self.sessions = Sessions(self.access, signing_key(settings.key), secure=settings.secure)
-        terms = Terms(
+        terms = WorkerTerms(
             ledger=self.ledger.place,
             answer_every=settings.answer_every,
             copies=settings.copies,
@@ -69,7 +69,7 @@ class House:
             temp=settings.temp,
             threads=settings.threads,
         )
-        self.pool = Pool(terms, settings.limits, Rescue(self.ledger, clock))
+        self.pool = WorkerPool(terms, settings.limits, Rescue(self.ledger, clock))
         self.metrics = Metrics()
         self.requests = Buckets(settings.rates.requests)
         self.changes = Buckets(settings.rates.changes)

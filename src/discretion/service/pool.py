@@ -19,7 +19,7 @@ from discretion.errors import DiscretionError, ServiceFailed
 from discretion.noise import secret_bytes
 from discretion.service.rescue import Rescue
 from discretion.service.turn import Turns
-from discretion.service.worker import Kind, Task, Terms, run
+from discretion.service.worker import Kind, Task, WorkerTerms, run
 
 logger = logging.getLogger(__name__)
 
@@ -72,10 +72,10 @@ class Limits:
     waiting_each: int = 32  # of one member
 
 
-class Pool:
+class WorkerPool:
     """Runs tasks in worker processes. All methods belong to one event loop."""
 
-    def __init__(self, terms: Terms, limits: Limits, rescue: Rescue) -> None:
+    def __init__(self, terms: WorkerTerms, limits: Limits, rescue: Rescue) -> None:
         self._terms, self._limits, self._rescue = terms, limits, rescue
         self._turns: Turns[Job] = Turns(limits.waiting, limits.waiting_each)
         self._workers: set[Worker] = set()

@@ -27,7 +27,7 @@ HEADROOM = 2 << 30  # bytes that Python and its libraries may use besides what a
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
+class WorkerTerms:
     """How workers open the ledger, and what they may use."""
 
     ledger: str
@@ -48,7 +48,7 @@ class Task:
     secret: bytes
 
 
-def run(pipe: Pipe, terms: Terms, folder: str) -> None:
+def run(pipe: Pipe, terms: WorkerTerms, folder: str) -> None:
     """Do tasks until the service ends; then finish what is in hand and leave. Temporary files are kept in `folder`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes: the service says when to stop
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -62,7 +62,7 @@ def run(pipe: Pipe, terms: Terms, folder: str) -> None:
             pool.submit(desk.do, task)
 
 
-def _opening(terms: Terms) -> dict[str, Any]:
+def _opening(terms: WorkerTerms) -> dict[str, Any]:
     megabytes = max(64, terms.memory >> 20)
     return {
         "create": False,
@@ -72,7 +72,7 @@ def _opening(terms: Terms) -> dict[str, Any]:
     }
 
 
-def _limit(terms: Terms) -> None:
+def _limit(terms: WorkerTerms) -> None:
     """Let the system refuse what goes beyond the limits, whatever the database believes about itself."""
     for kind, most in ((resource.RLIMIT_DATA, terms.memory + HEADROOM), (resource.RLIMIT_FSIZE, terms.temp)):
         _, hard = resource.getrlimit(kind)
