@@ -13,6 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -250,7 +251,7 @@ def _signed_in(url: str, code: str) -> httpx.Client:
 
 def _person(browser: httpx.Client, seen: Seen, over: Event) -> None:
     """Read the receipt and choose anew, in a browser."""
-    with browser:
+    with closing(browser):
         while not over.wait(1.0):
             try:
                 told = [browser.get("/v1/receipt")]
