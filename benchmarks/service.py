@@ -133,8 +133,9 @@ class Service:
         return [pid for child in _children(self._process.pid) for pid in _children(child)]
 
     def kill_worker(self) -> None:
+        """Kill the oldest: a younger one may be trying a question again, and a second death would count."""
         if found := self.workers():
-            os.kill(found[next(numbers) % len(found)], signal.SIGKILL)
+            os.kill(min(found), signal.SIGKILL)
 
     def kill(self) -> None:
         self._process.kill()
