@@ -13,6 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -132,8 +133,9 @@ class Service:
         return [pid for child in _children(self._process.pid) for pid in _children(child)]
 
     def kill_worker(self) -> None:
+        """Kill the oldest: a younger one may be trying a question again, and a second death would count."""
         if found := self.workers():
-            os.kill(found[next(numbers) % len(found)], signal.SIGKILL)
+            os.kill(min(found), signal.SIGKILL)
 
     def kill(self) -> None:
         self._process.kill()
@@ -250,7 +252,7 @@ def _signed_in(url: str, code: str) -> httpx.Client:
 
 def _person(browser: httpx.Client, seen: Seen, over: Event) -> None:
     """Read the receipt and choose anew, in a browser."""
-    with browser:
+    with closing(browser):
         while not over.wait(1.0):
             try:
                 told = [browser.get("/v1/receipt")]
