@@ -26,9 +26,8 @@ LAYERS = [
     "connection",
     "learn social",
     "papers",
-    "peers",
+    "peers service",  # `connect` loads the service's client by name: it needs an extra
     "cli",
-    "service",  # loaded by name from `connect` and `cli`: it needs an extra
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer.split()}
 NEVER = {("plan", "engines"), ("plan", "ledger")}  # the choice may not depend on the data
