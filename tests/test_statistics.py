@@ -104,3 +104,12 @@ def test_the_steps_of_whole_numbers_fall_on_them():
         shape = gridded(kind, Fraction(-1, 2), Fraction(181, 2), protects="value", whole=True, rank=rank)
         fits = kind != "quantile"  # candidates begin at the bound, so they are not all whole
         assert fits == all(n == shape.value(shape.nearest(n)) for n in range(91))
+
+
+def test_every_pair_of_bounds_has_a_grid():
+    for exponent in range(-30, 31):
+        for high in (1, 2, 5, 7.0710678, 141.4213562373095, 2**32, 9.999999999999999):
+            bound = Fraction(high) * Fraction(10) ** exponent
+            for kind in ("sum", "mean", "variance"):
+                made = gridded(kind, -bound, bound, whole=False, protects="presence", rows_per_person=7)
+                assert made.lower < 0 < made.upper, (kind, high, exponent)

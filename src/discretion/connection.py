@@ -22,7 +22,7 @@ from discretion.declaration.source import OPTIONS
 from discretion.declaration.table import Lookup, Table
 from discretion.engines import Engine
 from discretion.engines.likeness import Likeness
-from discretion.engines.steward import Admitted, Earlier, Steward, copies_of, reading_options
+from discretion.engines.steward import Admitted, Earlier, Steward, copies_of, looked_up, reading_options
 from discretion.errors import InvalidDeclaration, SourceChanged
 from discretion.ledger import Ledger, Receipt, Stop
 from discretion.ledger.audit import LedgerAudit, audit_ledger
@@ -454,7 +454,7 @@ class Connection:
             raise InvalidDeclaration(
                 f"Lookup {name!r} has no column {key!r}; it has {', '.join(map(repr, found.columns))}."
             )
-        return self._steward.looked_up(name, key, found)
+        return looked_up(key, found)
 
     def _keep_apart(self, table: Table, enrolled: Enrolment | None = None) -> None:
         """Refuse rows of people as a lookup: joined ON 17 = id, one person's row would meet everybody's."""
@@ -471,6 +471,7 @@ class Connection:
         owners = known or Enrolment(source=table.source, person=table.person, epsilon=table.epsilon)
         for name, lookup in table.lookups.items():
             same.refuse_identifiers(name, lookup, owners)
+        self._steward.refuse_repeated_keys(table.lookups)
 
     def _renewed(self, table: Table, found: Admitted, places: list[str]) -> Table:
         """Return a table in its new state; its lookups are admitted anew, too."""
@@ -500,7 +501,7 @@ class Connection:
             return lookup  # an object is in the state it was given in
         found = self._steward.again(name, earlier, None, {})
         places.append(found.place)
-        return self._steward.looked_up(name, lookup.key, found)
+        return looked_up(lookup.key, found)
 
     def _surveyed(self, table: Table) -> tuple[Concern, ...]:
         register = Enrolment.from_json(self._ledger.register(table.register).source)

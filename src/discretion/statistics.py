@@ -126,7 +126,7 @@ def _sum_step(kind: Kind, whole: bool, low: Fraction, high: Fraction, rows_per_p
     finest = max(float(max(abs(low), abs(high))) / most, float(high - low) / (10 * MOST_STEPS))
     step = Fraction(10) ** ceil(log10(finest))
     if kind == "variance":  # rounding adds to it, so no room is given away
-        step = next(step / part for part in (5, 2, 1) if step / part >= finest)
+        step = next((step / part for part in (5, 2) if step / part >= finest), step)
     return max(step, Fraction(1)) if whole else step
 
 

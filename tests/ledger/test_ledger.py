@@ -556,7 +556,7 @@ def test_a_receipt_tells_everything_that_could_have_used_the_persons_data(place)
             receipt.releases[0].table,
             receipt.releases[0].question,
         )
-        assert str(receipt).startswith("Allowed ε = 0.5, spent 0.15, left 0.35 (register 'people').")
+        assert str(receipt).startswith("Receipt\nregister  allowed  spent  left\npeople        0.5   0.15  0.35\n")
 
 
 def test_where_being_in_the_data_is_the_secret_another_value_is_two_steps_away():

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from discretion.cli import app
+from discretion.cli import peer as command
 from discretion.errors import InvalidDeclaration
 from discretion.noise import simulation
-from discretion.peers import command
 from discretion.peers.account import Account
 from discretion.peers.crowd import CATALOGUE, Crowd, invent, run, village
 from discretion.peers.holding import Terms

@@ -81,15 +81,14 @@ class Steward:
             raise InvalidDeclaration(RENEWED_TYPE.format(person=earlier.person, now=now, before=before))
         return new
 
-    def looked_up(self, name: str, key: str, found: Admitted) -> Lookup:
-        """Return the declaration of a lookup in the state that was admitted; two rows of one key are refused."""
-        if any(self.engine.people(found.place, key)["rows"].to_numpy() > 1):
-            raise InvalidDeclaration(
-                f"Lookup {name!r} has several rows with the same {key!r}, so it is not clear which is meant. Give it "
-                "one row for each key."
-            )
-        state: dict[str, Any] = {"source": found.place, "origin": found.origin, "admitted": found.fingerprint}
-        return Lookup(key=key, columns=dict(found.columns), **state)
+    def refuse_repeated_keys(self, lookups: Mapping[str, Lookup]) -> None:
+        """Refuse a lookup with two rows of one key."""
+        for name, lookup in lookups.items():
+            if any(self.engine.people(lookup.source, lookup.key)["rows"].to_numpy() > 1):
+                raise InvalidDeclaration(
+                    f"Lookup {name!r} has several rows with the same {lookup.key!r}, so it is unclear which is meant. "
+                    "Give it one row for each key."
+                )
 
     def discard(self, places: Iterable[str], *, used: Iterable[str]) -> None:
         """Delete copies that nothing refers to any more."""
@@ -178,6 +177,12 @@ def copies_of(place: str, folder: str | Path | None) -> dict[str, Any]:
         return {"folder": None if folder is None else Path(folder).expanduser().resolve(), "prefix": "ledger"}
     kept = path.resolve().parent if folder is None else Path(folder).expanduser().resolve()
     return {"folder": kept, "prefix": path.name}
+
+
+def looked_up(key: str, found: Admitted) -> Lookup:
+    """Return the declaration of a lookup in the state that was admitted."""
+    state: dict[str, Any] = {"source": found.place, "origin": found.origin, "admitted": found.fingerprint}
+    return Lookup(key=key, columns=dict(found.columns), **state)
 
 
 def _is_same_file(one: Path, other: Path) -> bool:
