@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from clinics import clinic
 from discretion.answer import Question, answer, conclude, explain
+from discretion.connection import connect
 from discretion.engines.duckdb import DuckDB
 from discretion.errors import Unsuitable
 from discretion.ledger import Ledger
@@ -164,3 +166,17 @@ def test_a_stored_joint_answer_is_served_again(tmp_path):
         question = Question(sql="SELECT COUNT(*), AVG(cost) FROM visits")
         first, second = (answer(question, engine=DuckDB(), ledger=opened) for _ in range(2))
     assert first.columns == second.columns
+
+
+def test_a_plan_needs_no_root_of_a_negative_number(tmp_path):
+    with connect(tmp_path / "l.discretion") as db:
+        people = pa.table({"pid": range(500), "epsilon": [10.0] * 500, "a": [n % 80 - 20 for n in range(500)]})
+        db.protect("t", people, person="pid", epsilon="epsilon", bounds={"a": (-20, 60)})
+        plan = db.explain("SELECT COUNT(a) AS c, SUM(a) AS s, AVG(a) AS m FROM t WHERE a > 0", share=1.0)
+    assert 3 == len(plan.choices)
+
+
+def test_answers_released_together_are_not_compared_with_each_alone(ledger):
+    _, plan = planned("SELECT COUNT(cost), SUM(cost), AVG(cost) FROM visits", ledger)
+    assert plan.families
+    assert () == plan.comparison

@@ -295,6 +295,7 @@ def test_a_nonsensical_length_is_refused(town, length):
         '{"sql": NaN}',
         '{"sql": 1}',
         '{"sql": "SELECT 1", "x": 1}',
+        '{"sql": "SELECT 1", "sql": "SELECT 2"}',
         "[" * 100_000,
         '{"sql": "\\ud800"}',
         '{"sql": "\\u0000"}',
@@ -442,3 +443,15 @@ def test_a_question_is_asked_in_the_name_of_the_token_only(town):
     with town.http("ada") as client:
         refused = client.post("/v1/query", json={"sql": COUNT, "analyst": "bob"})
         assert (422, True) == (refused.status_code, "'analyst'" in refused.json()["detail"])
+
+
+def test_a_name_that_is_too_long_for_a_file_is_refused(tmp_path):
+    with pytest.raises(InvalidDeclaration, match="must be a file below"):
+        inside(tmp_path, "x" * 5_000)
+
+
+def test_an_empty_list_invites_nobody(town):
+    with town.http("sam") as client:
+        response = client.post("/v1/invitations", json={"register": "patients", "people": []})
+    assert 422 == response.status_code
+    assert "names nobody" in response.json()["detail"]

@@ -250,6 +250,7 @@ UNUSUAL = [
     ("empty", {}, "has no Parquet file. For files of another kind give a pattern"),
     ("https://example.org/t.parquet", {}, "extension httpfs, which is not installed here"),
     ("latin.csv", {}, "is not written in UTF-8. Give its encoding"),
+    ("latin.csv", {"encoding": "rot13"}, "There is no encoding 'rot13'"),
     ("latin.csv", {"encoding": "ascii"}, "is not written in 'ascii'"),
     ("mixed.db#t", {}, "holds integer and text values. Say what it is with types="),
     ("mixed.db#u", {}, "Is there such a table"),

@@ -46,7 +46,10 @@ def load(name: str) -> Any:
 
 
 def serve(
-    ledger: Annotated[str, option.argument("PLACE", "The ledger: a file or a PostgreSQL URL.")] = PLACE,
+    ledger: Annotated[
+        str,
+        typer.Argument(metavar="PLACE", help="The ledger: a file or a PostgreSQL URL.", envvar="DISCRETION_LEDGER"),
+    ] = PLACE,
     host: Annotated[str, option.option("ADDRESS", "Where to listen.")] = "127.0.0.1",
     port: Annotated[int, option.option("PORT", "Where to listen.", option.whole)] = 8000,
     tls: Annotated[
@@ -79,12 +82,14 @@ def serve(
     The service owns the data and the ledger. It prints a link that signs the
     steward in, once.
 
-    \\b
+    \b
     Examples:
       discretion serve clinic.discretion
       discretion serve clinic.discretion --host 0.0.0.0 --tls cert.pem key.pem
     """
     server, house, pool = load("server"), load("house"), load("pool")
+    if "://" not in ledger and not Path(ledger).exists():
+        typer.echo(f"New ledger {ledger}.", err=True)
     with dn.connect(ledger, copies=copies) as db:  # makes a new ledger, and refuses what is not one
         for caution in db.cautions():
             typer.echo(f"Caution: {caution}", err=True)
@@ -131,7 +136,7 @@ def add(
 
     The token is shown once. It is for programs: dn.connect(url, token=...).
 
-    \\b
+    \b
     Example:
       discretion member add ada --role analyst --label notebook
     """
@@ -149,7 +154,7 @@ def add(
 def listed(ledger: option.Ledger = PLACE, json: option.Json = False) -> None:
     """Show every member and token.
 
-    \\b
+    \b
     Example:
       discretion member list
     """
@@ -176,7 +181,7 @@ def revoke(
 ) -> None:
     """Take a role back, with all tokens and sessions; or only one token.
 
-    \\b
+    \b
     Examples:
       discretion member revoke ada
       discretion member revoke 0a1b2c3d4e5f --token
@@ -202,7 +207,7 @@ def invite(
 
     Each signs one person in, once. Send them by letter, and delete the file.
 
-    \\b
+    \b
     Example:
       discretion invite --register patients --out letters.csv
     """

@@ -247,7 +247,7 @@ def ratio_error(
     total = max(1.0, over(heads, weights))
     share = np.asarray(weights * (people / total), dtype=np.float64)
     moved = over(heads, np.abs(share - 1)) / people / 2  # τ
-    scatter = (assignment(share, heads, means) / people**2 + coins) / part
+    scatter = max(0.0, (assignment(share, heads, means) / people**2 + coins) / part)  # rounding can make it negative
     noisy = Noisy.of(aggregate, form, total * part)
     half = (aggregate.upper - aggregate.lower) / 2
     shifted = moved * means.spread  # in steps

@@ -56,9 +56,11 @@ class Choice:
     def predictions(self) -> tuple[Prediction, ...]:
         """The predicted error under nothing, gradual and independent.
 
-        Left out where the answer is exact, and where there are so many levels that planning three times takes long.
+        Left out where the answer is exact, where there are so many levels that planning three times takes long, and for
+        answers that are released together: alone, each of them would have another part of the share.
         """
-        if not self.mechanism.error.total or len(self.specification.epsilons) > MOST_COMPARED:
+        together = isinstance(self.mechanism, JointMember)
+        if together or not self.mechanism.error.total or len(self.specification.epsilons) > MOST_COMPARED:
             return ()
         return predictions(self.aggregate, self.specification, self.belief)
 

@@ -123,11 +123,18 @@ def _json(request: Request, raw: bytes) -> Any:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(415, "The body must be JSON, with Content-Type: application/json.")
     try:
-        said = json.loads(raw.decode() or "{}", parse_constant=_no_constant)
+        said = json.loads(raw.decode() or "{}", parse_constant=_no_constant, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         raise Refused(400, "The body is not valid JSON in UTF-8.") from None
     if not isinstance(said, dict):
         raise Refused(400, "The body must be a JSON object.")
+    return said
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    said = dict(pairs)
+    if len(said) != len(pairs):
+        raise ValueError("a name twice")  # readers differ on which one counts
     return said
 
 

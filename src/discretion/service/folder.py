@@ -21,7 +21,10 @@ def inside(folder: Path | None, given: str) -> str:
     if "://" in given or any(not sign.isprintable() for sign in given) or ".." in Path(path).parts or not path:
         raise refused
     place = root / path
-    found = [place] if place.exists() else [Path(one) for one in glob(str(place))]
+    try:
+        found = [place] if place.exists() else [Path(one) for one in glob(str(place))]
+    except OSError:  # a name that is too long
+        raise refused from None
     if not found or not all(_is_below(one, root) for one in found):  # before a folder is looked into
         raise refused
     if not all(_is_below(one, root) for folder in found if folder.is_dir() for one in folder.rglob("*")):

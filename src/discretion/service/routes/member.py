@@ -68,6 +68,8 @@ async def invite(call: Call) -> Response:
     """Make one code for each person of a register; the codes are shown only here."""
     said = call.said
     people = said.get("people", [])
+    if "people" in said and not people:
+        raise InvalidDeclaration("'people' names nobody. Leave it out to invite everybody of the register.")
     if not all(isinstance(one, str | int) and not isinstance(one, bool) for one in people):
         raise InvalidDeclaration("'people' must be identifiers: texts or whole numbers.")
     made = call.house.access.invite
