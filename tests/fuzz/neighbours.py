@@ -362,7 +362,9 @@ def uncounted(query: Query) -> str:
             missing = {name: kind for name, kind in query.table.columns.items() if name not in query.table.required}
             others = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in missing.items())
             valid = f"SELECT r / 2 AS r, q, {others} FROM range(1, 21) a(r), range(6) b(q)"
-            there = f"COALESCE(ISFINITE(TRY_CAST(TRY({text}) AS DOUBLE)), TRY({text}) IS NOT NULL)"
+            number = f"TYPEOF({text}) IN ('DOUBLE', 'FLOAT')"  # 'nan' as a text is a value
+            finite = f"CASE WHEN {number} THEN ISFINITE(TRY_CAST(TRY({text}) AS DOUBLE)) END"
+            there = f"COALESCE({finite}, TRY({text}) IS NOT NULL)"
             with duckdb.connect() as plain:
                 found = plain.sql(f"SELECT COUNT(*) FROM ({valid}) WHERE NOT {there}")
                 if (rows := found.fetchall()[0][0]) > 0:
