@@ -57,7 +57,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
-    """What the ledger says about a question in one snapshot: everything that a plan depends on."""
+    """Holds what the ledger says about a question in one snapshot: everything that a plan depends on."""
 
     query: Query
     register: Register
@@ -120,7 +120,7 @@ def finish(paid: Paid, *, engine: Engine, ledger: Ledger, clock: Clock = NO_TICK
 
 
 def explain(question: Question, *, ledger: Ledger) -> Plan:
-    """The plan that `answer` would charge: who would pay what, for which accuracy. It sees no data."""
+    """Return the plan that `answer` would charge: who would pay what, for which accuracy. It sees no data."""
     with _parsed(question, ledger) as (query, seen):
         conditions = _conditions(question, query, seen.register(query.table.register), seen)
     return _plan(question, conditions)

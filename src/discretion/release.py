@@ -41,7 +41,7 @@ class Error:
 
     @property
     def ranked(self) -> float:
-        """What mechanisms are compared by."""
+        """Return what mechanisms are compared by."""
         return self.total if self.expected is None else self.expected
 
     def half_width(self, confidence: float = 0.95) -> float:

@@ -9,13 +9,13 @@ from discretion.render.sheet import Sheet, amount, when
 
 
 def refreshed(entry: str, history: Listing) -> list[Sheet]:
-    """What accepting a changed source changed."""
+    """Say what accepting a changed source changed."""
     texts = [row["text"] for row in history if row["entry"] == entry]
     return [Sheet(title=f"Entry {entry}: {', '.join(texts)}." if entry else "Nothing changed.")]
 
 
 def chosen(entry: str, receipt: Receipt) -> list[Sheet]:
-    """What somebody who chose anew is told."""
+    """Say what is left to somebody who chose anew."""
     allowed, spent, left = map(amount, (receipt.allowance, receipt.spent, receipt.remaining))
     title = f"Entry {entry}: from now on ε = {allowed} at most; {spent} is spent, {left} is left."
     stated = receipt.statements[-1].epsilon
@@ -32,6 +32,6 @@ def resumed(entry: str, stops: Listing) -> list[Sheet]:
 
 
 def tables(tables: Sequence[Table]) -> list[Sheet]:
-    """Everything that can be asked about."""
+    """Show everything that can be asked about."""
     found = [sheet for table in tables for sheet in table.sheets()]
     return found or [Sheet(title="No table is protected yet.")]

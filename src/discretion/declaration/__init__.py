@@ -1,1 +1,1 @@
-"""What stewards say: tables, registers, preferences, and where rows are."""
+"""Hold what stewards say: tables, registers, preferences, and where rows are."""

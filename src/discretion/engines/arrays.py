@@ -46,7 +46,7 @@ class ArrayColumn:
 
     @property
     def counted(self) -> NDArray[np.bool_]:
-        """Who counts."""
+        """Return who counts."""
         return np.ones(len(self), dtype=bool) if self.required else self.present
 
     def steps(self, aggregate: Aggregate) -> Integers:
@@ -75,7 +75,7 @@ class ArrayColumn:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArrayRows:
-    """Which rows a request is about: what goes into `Request.source`."""
+    """Says which rows a request is about: what goes into `Request.source`."""
 
     column: ArrayColumn
     cohort: Integers  # of each person, by its place in the specification

@@ -22,7 +22,7 @@ def statistics_of(answer: pa.Table, stated: Statement, request: Request[Rows]) -
 def _statistics(
     answer: pa.Table, stated: Statement, column: Column, measure: Measure, shape: tuple[int, int]
 ) -> Statistics:
-    """One measure's whole numbers by group and cohort, out of what the SQL gave."""
+    """Return one measure's whole numbers by group and cohort, out of what the SQL gave."""
     several = [other.name for other in stated.columns if other.histogram and f"{other.name}_all" in answer.column_names]
     about = np.ones(answer.num_rows, dtype=bool)
     for name in several:
@@ -53,7 +53,7 @@ def _histogram(part: pa.Table, column: Column, measure: Measure, shape: tuple[in
 
 
 def _spread(part: pa.Table, name: str, shape: tuple[int, int]) -> Any:
-    """A column of whole numbers of any size as (group, cohort), 0 where there is no row."""
+    """Return a column of whole numbers of any size as (group, cohort), 0 where there is no row."""
     spread = np.zeros(shape, dtype=object)
     spread[part["g"].to_numpy(), part["c"].to_numpy()] = [int(number or 0) for number in part[name].to_pylist()]
     return spread

@@ -45,7 +45,7 @@ class Beside:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What was found out about the sources in their present state. It saves work and never changes an answer."""
+    """Holds what was found out about the sources in their present state. It saves work and never changes an answer."""
 
     person: str  # SQL types
     epsilon: str
@@ -344,7 +344,7 @@ class _Build:
 
 
 def _start() -> exp.Expr:
-    """A keyed random number below n, the person's number of rows, from the hexadecimal digits of their digest."""
+    """Return a keyed random number below n, the person's number of rows, from the digits of their digest."""
     start: exp.Expr = number(0)
     for place in _DIGITS:
         digit = exp.Substring(this=exp.column("digest"), start=number(place), length=_ONE.copy())

@@ -155,7 +155,7 @@ class Ledger:
 
     @property
     def last_tables(self) -> tuple[Table, ...]:
-        """Every table as it was when this ledger was opened, or when `tables` was called last."""
+        """Return every table as it was when this ledger was opened, or when `tables` was called last."""
         return tuple(map(declared_table, self._declarations))
 
     # One question ---------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class Ledger:
             yield Snapshot(db)
 
     def offer(self, register: str, **terms: Any) -> Offer:
-        """What everybody may spend on each part of a question; refused if somebody cannot pay (see `partial`)."""
+        """Return what everybody may spend on each part of a question; refuse if somebody cannot pay (see `partial`)."""
         with self.snapshot() as seen:
             made = seen.offer(seen.register(register), **terms)
         made.available  # noqa: B018  refuses here rather than at the charge

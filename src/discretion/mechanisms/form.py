@@ -41,7 +41,7 @@ Form = tuple[Part, ...]
 
 
 def is_affine(aggregate: Aggregate) -> bool:
-    """Whether the answer is a total, or a total over a public number of people; else it is a ratio of totals."""
+    """Tell whether the answer is a total, or a total over a public number of people; else it is a ratio."""
     return aggregate.kind in ("count", "people", "sum") or (aggregate.kind == "mean" and aggregate.size_is_public)
 
 

@@ -71,7 +71,7 @@ class Joint:
 
     @property
     def scales(self) -> tuple[Any, ...]:
-        """The noise scale of each part, in units."""
+        """Return the noise scale of each part, in units."""
         lacking = () if self.missing is None else (self.missing.scale * MICRO / self.base.unit,)
         return (*self.base.scales, *lacking)
 
@@ -85,7 +85,7 @@ class Joint:
 
     @property
     def _size(self) -> int:
-        """What a row without a value adds: the L1 norm of one with a value."""
+        """Return what a row without a value adds: the L1 norm of one with a value."""
         width = self.base.aggregate.upper - self.base.aggregate.lower
         return width if self.base.aggregate.kind == "mean" else width**2
 
@@ -139,7 +139,7 @@ class JointMember:
 
     @property
     def guarantee(self) -> Guarantee:
-        """That of the whole release, which is charged once."""
+        """Return that of the whole release, which is charged once."""
         return self.joint.guarantee
 
     @property

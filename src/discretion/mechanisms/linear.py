@@ -62,7 +62,7 @@ class Linear:
 
     @property
     def released(self) -> Form:
-        """The sums that are released."""
+        """Return the sums that are released."""
         return self.form or parts(self.aggregate)
 
     @property
@@ -126,7 +126,7 @@ class Linear:
 
     @cached_property
     def rows_scale(self) -> float:
-        """The scale of Laplace noise that varies as much as the noise of the weighted rows."""
+        """Return the scale of Laplace noise that varies as much as the noise of the weighted rows."""
         form = self.released
         scales = np.array([float(scale) * self.unit for scale in self.scales]) / sizes(form, self.aggregate)
         return sqrt(float(np.square(moments(form, self.aggregate)[ROWS] * scales).sum()))

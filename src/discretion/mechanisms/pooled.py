@@ -65,7 +65,7 @@ class Pooled:
 
     @property
     def released(self) -> Form:
-        """The sums that every band releases."""
+        """Return the sums that every band releases."""
         return self.form or parts(self.aggregate)
 
     @property

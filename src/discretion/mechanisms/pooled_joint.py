@@ -53,7 +53,7 @@ class PooledJoint:
 
     @property
     def scales(self) -> tuple[Any, ...]:
-        """The noise scale of every part of every band, in the band's units."""
+        """Return the noise scale of every part of every band, in the band's units."""
         return (*self.base.scales, *(part.scale * MICRO / unit for part in self._lacking for unit in self.base.units))
 
     def centres(self, statistics: Statistics, rows: Any = None) -> tuple[Any, ...]:
@@ -65,7 +65,7 @@ class PooledJoint:
 
     @property
     def _size(self) -> int:
-        """What a row without a value adds: the L1 norm of one with a value."""
+        """Return what a row without a value adds: the L1 norm of one with a value."""
         return self.base.aggregate.upper - self.base.aggregate.lower
 
     def answer(self, statistics: Statistics, rows: Any, rng: Rng) -> Answers:
@@ -95,7 +95,7 @@ class PooledJoint:
 
     @cached_property
     def pools(self) -> tuple[Pool, ...]:
-        """What turns the totals into each of the answers."""
+        """Return what turns the totals into each of the answers."""
         base = self.base
         return tuple(
             _pool(one.kin, base.aggregate, base.released, self.missing, base.specification, base.belief, base.bands)

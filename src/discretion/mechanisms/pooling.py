@@ -187,7 +187,7 @@ class Pool:
 
     @property
     def _lines(self) -> Floats:
-        """How a ratio's rows and Σx are made of its parts, by (moment, part)."""
+        """Return how a ratio's rows and Σx are made of its parts, by (moment, part)."""
         return np.asarray(moments(self.form, self.aggregate) / sizes(self.form, self.aggregate))
 
     @property

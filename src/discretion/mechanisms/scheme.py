@@ -70,7 +70,7 @@ def sample(specification: Specification, t: int) -> Scheme:
 
 
 def weights(specification: Specification, cap: int | None = None) -> Scheme:
-    """Everybody takes part with the influence min(ε_u, κ) and pays it; without a cap, with their ε."""
+    """Return influences: everybody takes part with min(ε_u, κ) and pays it; without a cap, with their ε."""
     return _at(specification.micro if cap is None else capped(specification, cap))
 
 

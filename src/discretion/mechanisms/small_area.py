@@ -116,7 +116,7 @@ class Posterior:
 
 
 def _places(heads: Integers) -> Floats:
-    """Where each level lies among all people, from 0 to 1."""
+    """Return where each level lies among all people, from 0 to 1."""
     ends = np.cumsum(heads)
     return np.asarray((ends - heads / 2) / max(int(ends[-1]), 1))
 

@@ -82,7 +82,7 @@ class Plan(Shown):
 
     @property
     def releases(self) -> tuple[Choice, ...]:
-        """The choices that are paid for: of those released together, the first."""
+        """Return the choices that are paid for: of those released together, the first."""
         later = {place for family in self.families for place in family.places[1:]}
         return tuple(choice for place, choice in enumerate(self.choices) if place not in later)
 

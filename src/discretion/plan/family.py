@@ -67,11 +67,11 @@ def _over(one: Asked) -> tuple[str, str]:
 
 
 def _counts_the_same(count: Asked, one: Asked) -> bool:
-    """Whether it counts the rows that have a value: COUNT(x) beside AVG(x), or any count if x is never NULL."""
+    """Tell whether it counts the rows that have a value: COUNT(x) beside AVG(x), or any count if x is never NULL."""
     return _over(count) == _over(one) or (one.fill is not None and count.value is None)
 
 
 def _counts_more(count: Asked, one: Asked) -> bool:
-    """Whether it counts every row that has a value, and others: COUNT(*), without a condition or with the same one."""
+    """Tell whether it counts every row that has a value, and others: COUNT(*) without a condition, or with the same."""
     star, condition = _over(count)
     return count.value is None or (star == "*" and condition == _over(one)[1])

@@ -73,7 +73,7 @@ def image(node: exp.Expr, part: Scalar, step: Fraction) -> tuple[Side, Side]:
 
 
 def grown(function: Callable[[float], float], part: Scalar) -> tuple[Side, Side]:
-    """Where a function of one number lies that grows with it; nowhere known if it has no answer at an end."""
+    """Return where a function of one number lies that grows with it; unknown if it has no answer at an end."""
     if part.low is None or part.high is None:
         return None, None
     try:

@@ -129,7 +129,7 @@ def _meeting(node: exp.Expr, left: Scalar, right: Scalar) -> tuple[str, str, int
 
 
 def real(node: exp.Expr, operands: Operands) -> Scalar:
-    """Negation, ABS, SIGN, FLOOR, CEIL, ROUND, TRUNC."""
+    """Apply negation, ABS, SIGN, FLOOR, CEIL, ROUND or TRUNC."""
     part = _number(node, operands)
     places = fixed_number(node, "decimals", -15, 15) or 0
     low, high = interval.image(node, part, Fraction(10) ** -places)

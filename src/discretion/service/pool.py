@@ -129,12 +129,12 @@ class WorkerPool:
 
     @property
     def waiting(self) -> int:
-        """How many tasks wait for a worker."""
+        """Return how many tasks wait for a worker."""
         return len(self._turns)
 
     @property
     def alive(self) -> int:
-        """How many workers are ready."""
+        """Return how many workers are ready."""
         return sum(worker.ready and not worker.alone for worker in self._workers)
 
     # Workers --------------------------------------------------------------------------------------------------------
