@@ -24,7 +24,7 @@ from sqlglot import exp
 from discretion.declaration.source import EVERY_KIND, Source, public_url
 from discretion.declaration.table import COPY
 from discretion.engines.backend import Admission
-from discretion.engines.duckdb.connections import described
+from discretion.engines.duckdb.connections import described, silence
 from discretion.engines.duckdb.database import postgres_rows, sqlite_rows
 from discretion.engines.duckdb.place import (
     ZONED,
@@ -86,6 +86,7 @@ def admit(request: Admission) -> tuple[str, tuple[str, ...]]:
 def sound_table(table: pa.Table, person: str = "") -> pa.Table:
     """Return a table in memory as questions may read it; the same table if every value in it is sound."""
     with duckdb.connect(":memory:", config=_READING) as connection:
+        silence(connection)
         table = _in_utc(table)
         connection.register(STAGED, table)
         rows = f"SELECT * FROM {STAGED}"
@@ -100,7 +101,8 @@ def sound_table(table: pa.Table, person: str = "") -> pa.Table:
 def _connected(source: Source) -> Iterator[duckdb.DuckDBPyConnection]:
     """Give a connection that may read any file; its own words may quote a value, so they are replaced."""
     with duckdb.connect(":memory:", config=_READING) as connection:
-        connection.execute("SET enable_progress_bar = false; SET TimeZone = 'UTC'")
+        silence(connection)
+        connection.execute("SET TimeZone = 'UTC'")
         try:
             yield connection
         except duckdb.Error as failure:

@@ -103,7 +103,7 @@ class Connections:
         if staging:
             connection.execute(f"SET allowed_directories = [{quoted(self.stage)}]")
         connection.execute("SET enable_external_access = false")
-        connection.execute("SET enable_progress_bar = false")  # it would print how far a query is
+        silence(connection)
         for name, place in sources.items():
             self._show(connection, name, place)
         connection.execute("SET lock_configuration = true")
@@ -121,6 +121,16 @@ class Connections:
 
 def _states(sources: Mapping[str, str]) -> list[tuple[Any, ...]]:
     return [(name, place, *stamps(place)) for name, place in sources.items()]
+
+
+def silence(connection: duckdb.DuckDBPyConnection) -> None:
+    """Switch the progress bar off: it would print how far a query is.
+
+    In a notebook without ipywidgets it is off already, and DuckDB refuses any change of the setting.
+    """
+    ((shown,),) = connection.sql("SELECT current_setting('enable_progress_bar')").fetchall()
+    if shown:
+        connection.execute("SET enable_progress_bar = false")
 
 
 def described(connection: duckdb.DuckDBPyConnection, rows: str = GUESSED) -> dict[str, str]:
