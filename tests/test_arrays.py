@@ -214,7 +214,7 @@ def test_an_expectation_may_be_any_pair():
 
 
 def test_options_follow_the_name():
-    release = dn.count(AGES > 45, epsilon=EPSILON, mechanism="sample", threshold="mean")
+    release = dn.count(AGES > 45, epsilon=EPSILON, mechanism="sample", options={"threshold": "mean"})
     mean = round(EPSILON.mean() * 1e6)
     assert {100_000, 500_000, mean} == {loss.micro_epsilon for loss in release.guarantee.losses.values()}
     assert release.explain().startswith("count: sample\n")
@@ -263,9 +263,17 @@ def test_options_follow_the_name():
         (lambda: dn.count([True], epsilon=[1], expect=(0, 1, 2)), InvalidDeclaration, "expect"),
         (lambda: dn.count([True], epsilon=[1], expect=("a", "b")), InvalidDeclaration, "expect"),
         (lambda: dn.count([True], epsilon=[1], mechanism="magic"), InvalidDeclaration, "mechanism"),
-        (lambda: dn.count([True], epsilon=[1], threshold=1), InvalidDeclaration, "need mechanism="),
-        (lambda: dn.count([True], epsilon=[1], mechanism="threshold", threshold=2), Unsuitable, "leaves everybody out"),
-        (lambda: dn.count([True], epsilon=[1], mechanism="partition", groups=9), InvalidDeclaration, "groups"),
+        (lambda: dn.count([True], epsilon=[1], options={"threshold": 1}), InvalidDeclaration, "need mechanism="),
+        (
+            lambda: dn.count([True], epsilon=[1], mechanism="threshold", options={"threshold": 2}),
+            Unsuitable,
+            "leaves everybody out",
+        ),
+        (
+            lambda: dn.count([True], epsilon=[1], mechanism="partition", options={"groups": 9}),
+            InvalidDeclaration,
+            "groups",
+        ),
     ],
 )
 def test_bad_input_is_refused_clearly(ask, error, says):

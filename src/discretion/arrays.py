@@ -4,7 +4,8 @@ Every function takes `epsilon`, one per person; those about numbers `bounds`, an
 candidate answers of a quantile; sums, means and variances pay no attention to it) and `required`; and all of them these
 choices:
 
-mechanism   "auto" (the smallest predicted error) or a name; a name may be followed by that mechanism's own options
+mechanism   "auto" (the smallest predicted error) or a name; `options` are for the one that is named, e.g.
+            options={"threshold": 0.5}
 assume      None: nothing about the data; "gradual": people of similar ε are alike, and how values depend on ε is
             estimated; "independent": preferences are unrelated to values; or a number between
 protects    "value": who is in the data is public; "presence": being in it is secret, and a missing value is an absence
@@ -29,6 +30,7 @@ from discretion.guarantee import Protects
 from discretion.mechanisms import Belief
 from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.local import IndividualRelease, release_individual
+from discretion.mechanisms.option import Options
 from discretion.noise import Rng
 from discretion.plan import flow
 from discretion.plan.flow import Manner
@@ -154,7 +156,7 @@ def _answer(
     with_interval: bool = False,
     model: str = "personalized",
     acknowledged: bool = False,
-    **options: Any,
+    options: Options | None = None,
 ) -> Release:
     """Plan, compute, release. The plan sees the shape of the question and the preferences, never the column."""
     if protects not in ("value", "presence"):
@@ -164,7 +166,7 @@ def _answer(
     if len(column) != len(cohort):
         raise InvalidDeclaration(f"There must be one epsilon per person, got {len(column)} values and {len(cohort)}.")
     if model != "personalized":
-        asked = {"model": model, "acknowledged": acknowledged, "protects": protects, "rng": rng, **options}
+        asked = {"model": model, "acknowledged": acknowledged, "protects": protects, "rng": rng, **(options or {})}
         return _individual(name, shape, column, epsilon, **asked)
     if with_interval and shape.kind != "quantile":
         raise InvalidDeclaration(f"with_interval is for medians and other quantiles, not for a {shape.kind}.")

@@ -2,12 +2,15 @@
 
 from contextlib import suppress
 from fractions import Fraction
+from inspect import signature
+from typing import get_args
 
 import pytest
 
 from discretion.errors import InvalidDeclaration, InvalidPreference, Unsuitable
 from discretion.mechanisms import BY_NAME, MECHANISMS, Belief
-from discretion.plan import choose
+from discretion.mechanisms.option import MechanismName, Options
+from discretion.plan import POSITIONS, choose
 from discretion.preference import MICRO, Specification
 from discretion.statistics import Aggregate
 
@@ -36,7 +39,7 @@ def test_a_mechanism_can_be_forced(name):
 
 
 def test_options_reach_the_forced_mechanism_only():
-    plan = choose([COUNT], THREE, Belief(), mechanism="sample", threshold=0.5)
+    plan = choose([COUNT], THREE, Belief(), mechanism="sample", options={"threshold": 0.5})
     assert 500_000 == plan.choices[0].mechanism.threshold
     assert [10_000, 200_000, 500_000] == [loss.micro_epsilon for loss in plan.guarantee.losses.values()]
 
@@ -44,15 +47,26 @@ def test_options_reach_the_forced_mechanism_only():
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({"threshold": 0.5}, "need mechanism="),
+        ({"options": {"threshold": 0.5}}, "need mechanism="),
         ({"mechanism": "best"}, "must be 'auto' or one of 'public', "),
-        ({"mechanism": "sample", "cap": 1}, "'sample' has no option 'cap'; it has 'rescaled', 'threshold'"),
-        ({"mechanism": "minimum", "cap": 1}, "'minimum' has no option 'cap'; it has none"),
+        (
+            {"mechanism": "sample", "options": {"cap": 1}},
+            "'sample' has no option 'cap'; it has 'rescaled', 'threshold'",
+        ),
+        ({"mechanism": "minimum", "options": {"cap": 1}}, "'minimum' has no option 'cap'; it has none"),
     ],
 )
 def test_bad_choices_are_refused(asked, says):
     with pytest.raises(InvalidDeclaration, match=says):
         choose([COUNT], THREE, Belief(), **asked)
+
+
+def test_every_option_and_name_has_a_type():
+    """Editors complete `options` and `mechanism` from these types."""
+    known = {name for propose in MECHANISMS.values() for name in signature(propose).parameters} - POSITIONS
+    individual = {"discrete", "group_epsilon"}  # of model "individual"
+    assert known | individual == set(Options.__annotations__)
+    assert {"auto", *MECHANISMS} == set(get_args(MechanismName))
 
 
 def test_a_forced_mechanism_that_cannot_answer_says_why():

@@ -1,6 +1,6 @@
 """Choose the mechanism with the smallest predicted error, from public information only."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from inspect import signature
@@ -14,6 +14,7 @@ from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.guarantee import Guarantee
 from discretion.mechanisms import BY_NAME, MECHANISMS, Belief, Mechanism, answer, together
 from discretion.mechanisms.joint import JointMember, Kin
+from discretion.mechanisms.option import Options
 from discretion.noise import Floats, Rng
 from discretion.plan.assumption import Prediction, predictions, proposed
 from discretion.plan.family import Family
@@ -142,7 +143,7 @@ def choose(
     weights: Sequence[int] = (),
     labels: Sequence[str] = (),
     families: Sequence[Family] = (),
-    **options: Any,
+    options: Options | None = None,
 ) -> Plan:
     """Rank every mechanism for every aggregate; `mechanism` forces one.
 
@@ -153,15 +154,16 @@ def choose(
         raise InvalidDeclaration(
             f"mechanism must be 'auto' or one of {', '.join(map(repr, MECHANISMS))}, got {mechanism!r}."
         )
-    if mechanism == "auto" and options:
+    told: Mapping[str, Any] = options or {}
+    if mechanism == "auto" and told:
         raise InvalidDeclaration(
-            f"Options of a mechanism ({', '.join(options)}) need mechanism= to say which one they are for."
+            f"Options of a mechanism ({', '.join(told)}) need mechanism= to say which one they are for."
         )
-    _refuse_unknown(options, mechanism)
+    _refuse_unknown(told, mechanism)
     specification.strictest  # noqa: B018  refuses when nobody has anything to spend
     parts = list(weights) or [1] * len(aggregates)
     choices = [
-        _choose_one(aggregate, label, specification.times(weight), belief, mechanism, options)
+        _choose_one(aggregate, label, specification.times(weight), belief, mechanism, told)
         for aggregate, weight, label in zip(aggregates, parts, labels or [""] * len(aggregates), strict=True)
     ]
     better = []
@@ -195,7 +197,7 @@ def _together(family: Family, alone: Sequence[Choice], specification: Specificat
     ]
 
 
-def _refuse_unknown(options: dict[str, Any], mechanism: str) -> None:
+def _refuse_unknown(options: Mapping[str, Any], mechanism: str) -> None:
     known = set(signature(MECHANISMS[mechanism]).parameters) - POSITIONS if options else set()
     unknown = sorted(set(options) - known)
     if unknown:
@@ -211,7 +213,7 @@ def _choose_one(
     specification: Specification,
     belief: Belief,
     forced: str,
-    options: dict[str, Any],
+    options: Mapping[str, Any],
 ) -> Choice:
     candidates = sorted(
         (
@@ -251,7 +253,7 @@ def _is_float(candidate: Candidate) -> bool:
 
 
 def _candidate(
-    name: str, aggregate: Aggregate, specification: Specification, belief: Belief, options: dict[str, Any]
+    name: str, aggregate: Aggregate, specification: Specification, belief: Belief, options: Mapping[str, Any]
 ) -> Candidate:
     if not options:
         found = proposed(name, aggregate, specification, belief)

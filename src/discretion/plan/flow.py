@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from discretion.mechanisms import Belief
+from discretion.mechanisms.option import Options
 from discretion.noise import Floats, Rng
 from discretion.plan import Plan, choose
 from discretion.plan.family import Family
@@ -27,7 +28,7 @@ class Manner:
     mechanism: str = "auto"
     belief: Belief = field(default_factory=Belief)
     with_interval: bool = False  # quantiles: spend a third on an interval in value units
-    options: Mapping[str, Any] = field(default_factory=dict)  # of the mechanism
+    options: Options | None = None  # of the mechanism
 
 
 def parts(wanted: Sequence[Wanted], manner: Manner) -> int:
@@ -54,7 +55,7 @@ def propose(
         weights=_weights(wanted, manner),
         labels=[one.text for one in everything],
         families=families,
-        **manner.options,
+        options=manner.options,
     )
     return everything, plan
 
