@@ -22,7 +22,7 @@ LAYERS = [
     "query",
     "mechanisms engines ledger",
     "plan",
-    "answer arrays",
+    "answer arrays protection",
     "connection",
     "learn social",
     "papers",

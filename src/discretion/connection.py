@@ -1,40 +1,34 @@
 """Connection: a ledger and an engine, for stewards who protect tables and analysts who ask about them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, fields, replace
-from functools import wraps
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, cast
+from typing import Any, Self, cast
 
 import pyarrow as pa
 
 from discretion import answer as flow
 from discretion.answer import Paid, Question
-from discretion.declaration.concern import Concern, concerns, hints, told, turnover
-from discretion.declaration.declare import declare, refuse_unfit
+from discretion.declaration.concern import Concern, told
 from discretion.declaration.enrolment import Enrolment
 from discretion.declaration.notice import notices
-from discretion.declaration.source import OPTIONS
-from discretion.declaration.table import Lookup, Table
+from discretion.declaration.table import Table
 from discretion.engines import Engine
-from discretion.engines.likeness import Likeness
-from discretion.engines.steward import Admitted, Earlier, Steward, copies_of, looked_up, reading_options
-from discretion.errors import InvalidDeclaration, SourceChanged
+from discretion.engines.steward import Steward, copies_of
+from discretion.errors import InvalidDeclaration
 from discretion.ledger import Ledger, Receipt, Stop
 from discretion.ledger.audit import LedgerAudit, audit_ledger
 from discretion.ledger.clock import Clock
 from discretion.ledger.listing import Balance, History
 from discretion.mechanisms.belief import Assume
 from discretion.plan import Plan
+from discretion.protection import Protection
 from discretion.release import Release
 from discretion.render.listing import Listing
 
-P = ParamSpec("P")
-T = TypeVar("T")
 STOPS = pa.schema([(field.name, pa.string()) for field in fields(Stop)])
 SERVICE = ("http://", "https://")
 ENGINES = {"duckdb": "DuckDB"}  # module -> its engine
@@ -91,18 +85,6 @@ class _Deferred:
         return getattr(self._engine, method)
 
 
-def _all_or_nothing(method: Callable[P, T]) -> Callable[P, T]:
-    """Leave nothing attached to the engine by a call that is refused."""
-
-    @wraps(method)
-    def tried(*arguments: P.args, **named: P.kwargs) -> T:
-        connection = cast(Connection, arguments[0])
-        with connection._engine.tentative():
-            return method(*arguments, **named)
-
-    return tried
-
-
 class Connection:
     """Protected tables, and the ledger that pays for every answer about them."""
 
@@ -120,7 +102,8 @@ class Connection:
         self._clock = Clock(answer_every)
         self._ledger = Ledger(place, create=create, migrate=migrate, clock=self._clock)
         self._engine, self._analyst = engine, analyst
-        self._steward = Steward(engine=engine, ledger=self._ledger.place, **copies_of(place, copies))
+        steward = Steward(engine=engine, ledger=self._ledger.place, **copies_of(place, copies))
+        self._protection = Protection(engine=engine, ledger=self._ledger, steward=steward)
         self._warnings: tuple[Concern, ...] = ()
 
     def close(self) -> None:
@@ -137,7 +120,6 @@ class Connection:
 
     # Stewards -------------------------------------------------------------------------------------------------------
 
-    @_all_or_nothing
     def register(
         self, name: str, source: Any, *, person: str, epsilon: str, separate: bool = False, **choices: Any
     ) -> Listing:
@@ -150,24 +132,10 @@ class Connection:
 
         How a file is read: delimiter, encoding, decimal, null, sheet, types (see docs/sources.md).
         """
-        options = reading_options(choices)
-        if unknown := sorted(set(choices) - {"levels", "menu", "default"}):
-            raise InvalidDeclaration(
-                f"A register has no {', '.join(map(repr, unknown))}; it may have levels, menu, default and separate."
-            )
-        with self._admitting() as places:
-            found = self._steward.admit(name, source, person=person, known=self._known(name, person), options=options)
-            places.append(found.place)
-            if unknown := sorted({person, epsilon} - set(found.columns)):
-                raise InvalidDeclaration(
-                    f"Register {name!r} has no column {', '.join(map(repr, unknown))}; it has "
-                    f"{', '.join(map(repr, found.columns))}."
-                )
-            same = self._enrol(name, self._enrolment(found, person=person, epsilon=epsilon, **choices), separate)
-        self._warnings = (*hints(found.hints), *same)
+        who: dict[str, Any] = {"person": person, "epsilon": epsilon, "separate": separate}
+        self._warnings = self._protection.register(name, source, **who, **choices)
         return self.balance(name)
 
-    @_all_or_nothing
     def protect(
         self,
         name: str,
@@ -200,57 +168,18 @@ class Connection:
         How a file is read: delimiter, encoding, decimal, null, sheet, types (see docs/sources.md). What seems wrong
         with the rows is told by `warnings`, to the steward only.
         """
-        options = reading_options(declared)
-        with self._admitting() as places:
-            found = self._steward.admit(name, source, person=person, known=self._known(name, person), options=options)
-            places.append(found.place)
-            lookups = (declared.get("lookups") or {}).items()
-            declared["lookups"] = {key: self._lookup(name, key, value, places) for key, value in lookups}
-            known = [one.name for one in self._ledger.registers()]
-            owner: dict[str, Any] = {"person": person, "epsilon": epsilon, "register": register}
-            table = replace(
-                declare(name, found.place, found.columns, known, **owner, **declared),
-                origin=found.origin,
-                admitted=found.fingerprint,
-            )
-            self._keep_apart(table)
-            same: tuple[Concern, ...] = ()
-            if not register:
-                chosen: dict[str, Any] = {"levels": levels or {}, "menu": tuple(menu), "default": default}
-                same = self._enrol(name, self._enrolment(found, person=person, epsilon=epsilon, **chosen), separate)
-            if table not in self._ledger.tables():
-                self._ledger.declare(table)
-        self._warnings = (*hints(found.hints), *same, *self._surveyed(table))
+        who: dict[str, Any] = {"person": person, "epsilon": epsilon, "register": register, "separate": separate}
+        chosen: dict[str, Any] = {"levels": levels, "menu": menu, "default": default}
+        table, self._warnings = self._protection.protect(name, source, declared, chosen=chosen, **who)
         return table
 
-    @_all_or_nothing
     def refresh(self, name: str, source: Any = None, **options: Any) -> str:
         """Admit the state that the source of a table or register is in now, or that it has at the new place `source`.
 
         Every difference of preferences becomes an individual change; nobody gets back what is spent. Returns the
         ledger's entry about people, "" if nobody changed. Options say how a file is read, if that changed.
         """
-        if unknown := sorted(set(options) - set(OPTIONS)):
-            raise InvalidDeclaration(f"`refresh` has no {unknown[0]!r}; it may have {', '.join(OPTIONS)}.")
-        table = next((one for one in self._ledger.tables() if one.name == name), None)
-        with self._admitting() as places:
-            if table is not None and table.register != name:
-                return self._renew_table(table, source, options, places)
-            enrolled = Enrolment.from_json(self._ledger.register(name).source)
-            earlier = Earlier.table(table) if table else Earlier.register(enrolled)
-            found = self._steward.again(name, earlier, source, options)
-            places.append(found.place)
-            here = {"origin": found.origin, "person_type": found.columns.get(enrolled.person, "")}
-            enrolled = enrolled.at(found.place, **here)
-            renewed = self._renewed(table, found, places) if table is not None else None
-            for one in self._ledger.tables():
-                if one.register == name:
-                    self._keep_apart(renewed if renewed and one.name == name else one, enrolled)
-            # Renew the register first: if that fails, the declaration must stay as it was.
-            entry = self._renew(name, enrolled)
-            self._warnings = (*hints(found.hints), *(turnover(*self._ledger.turnover(entry)) if entry else ()))
-            if renewed is not None:
-                self._warnings += self._surveyed(self._redeclared(table, renewed))
+        entry, self._warnings = self._protection.refresh(name, source, options)
         return entry
 
     def warnings(self) -> Listing:
@@ -378,134 +307,6 @@ class Connection:
         return self._ledger.head()
 
     # ----------------------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _admitting(self) -> Iterator[list[str]]:
-        """Collect places that are admitted; delete copies that nothing refers to afterwards, also after a refusal."""
-        before, places = self._used(), list[str]()
-        try:
-            yield places
-        finally:
-            self._steward.discard([*before, *places], used=self._used())
-
-    def _used(self) -> set[str]:
-        tables = self._ledger.tables()
-        registers = {Enrolment.from_json(one.source).source for one in self._ledger.registers()}
-        lookups = {lookup.source for table in tables for lookup in table.lookups.values()}
-        return registers | lookups | {table.source for table in tables}
-
-    def _known(self, name: str, person: str) -> Mapping[str, str]:
-        """Return the types that are final because the source was admitted before."""
-        table = next((one for one in self._ledger.tables() if one.name == name and one.person == person), None)
-        if table is not None:
-            return table.columns
-        registers = (Enrolment.from_json(one.source) for one in self._ledger.registers() if one.name == name)
-        return {one.person: one.person_type for one in registers if one.person_type}
-
-    def _enrolment(self, found: Admitted, *, person: str, **chosen: Any) -> Enrolment:
-        admitted: dict[str, Any] = {"source": found.place, "origin": found.origin, "person_type": found.columns[person]}
-        return Enrolment(person=person, **admitted, **chosen)
-
-    def _enrol(self, name: str, choices: Enrolment, separate: bool) -> tuple[Concern, ...]:
-        """Enrol people, or accept that they were; return what their steward should know."""
-        known = next((one for one in self._ledger.registers() if one.name == name), None)
-        if known is not None and known.fingerprint == self._engine.fingerprint(choices.source):
-            enrolled = Enrolment.from_json(known.source)
-            if not choices.reads_like(enrolled):
-                raise InvalidDeclaration(
-                    f"Register {name!r} was enrolled with another person or epsilon column, other levels, another menu "
-                    "or default, and that is final. Change preferences in the source and `refresh`, or with `prefer`."
-                )
-            here = {"origin": choices.origin, "person_type": choices.person_type}
-            self._renew(name, enrolled.at(choices.source, **here))  # the same people, maybe elsewhere
-            return ()
-        choices, people, fingerprint = self._read(choices)
-        others = {one.name: Enrolment.from_json(one.source) for one in self._ledger.registers() if one.name != name}
-        same = Likeness(self._engine).same_people(name, choices, others)
-        self._ledger.enroll(
-            name,
-            people,
-            source=choices.to_json(),
-            fingerprint=fingerprint,
-            menu=choices.offered,
-            separate=separate,
-        )
-        return same
-
-    def _renew(self, name: str, choices: Enrolment) -> str:
-        choices, people, fingerprint = self._read(choices)
-        return self._ledger.refresh(name, people, fingerprint=fingerprint, source=choices.to_json())
-
-    def _read(self, choices: Enrolment) -> tuple[Enrolment, pa.Table, str]:
-        """What everybody's preference is worth, and the fingerprint of the very content that says so."""
-        fingerprint = self._engine.fingerprint(choices.source)
-        appraised = choices.appraise(self._engine.people(choices.source, choices.person, choices.epsilon))
-        if fingerprint != self._engine.fingerprint(choices.source):
-            raise SourceChanged("Preferences changed while they were read. Try again when nobody writes to them.")
-        return *appraised, fingerprint
-
-    def _lookup(self, table: str, name: str, declared: tuple[Any, str], places: list[str]) -> Lookup:
-        # Attached as its table's own: a protected table of the same name must never stand in for it.
-        if isinstance(declared, str) or len(declared) != 2:
-            raise InvalidDeclaration(f"Lookup {name!r} must be (source, its unique key), got {declared!r}.")
-        found, key = self._steward.admit(f"{table}.{name}", declared[0]), declared[1]
-        places.append(found.place)
-        if key not in found.columns:
-            raise InvalidDeclaration(
-                f"Lookup {name!r} has no column {key!r}; it has {', '.join(map(repr, found.columns))}."
-            )
-        return looked_up(key, found)
-
-    def _keep_apart(self, table: Table, enrolled: Enrolment | None = None) -> None:
-        """Refuse rows of people as a lookup: joined ON 17 = id, one person's row would meet everybody's."""
-        others = [one for one in self._ledger.tables() if one.name != table.name]
-        registers = {one.name: Enrolment.from_json(one.source) for one in self._ledger.registers()}
-        if enrolled is not None:
-            registers[table.register] = enrolled
-        same = Likeness(self._engine)
-        public = [lookup for one in (table, *others) for lookup in one.lookups.values()]
-        same.refuse_people(public, [table, *others, *registers.values()])
-        known = registers.get(table.register)
-        if table.protects == "presence" and known is not None:
-            same.refuse_own_register(table, known)
-        owners = known or Enrolment(source=table.source, person=table.person, epsilon=table.epsilon)
-        for name, lookup in table.lookups.items():
-            same.refuse_identifiers(name, lookup, owners)
-        self._steward.refuse_repeated_keys(table.lookups)
-
-    def _renewed(self, table: Table, found: Admitted, places: list[str]) -> Table:
-        """Return a table in its new state; its lookups are admitted anew, too."""
-        state: dict[str, Any] = {"source": found.place, "origin": found.origin, "admitted": found.fingerprint}
-        lookups = {name: self._lookup_again(f"{table.name}.{name}", one, places) for name, one in table.lookups.items()}
-        renewed = replace(table, columns=dict(found.columns), lookups=lookups, **state)
-        refuse_unfit(renewed)
-        return renewed
-
-    def _redeclared(self, table: Table | None, renewed: Table) -> Table:
-        if renewed != table:
-            self._ledger.declare(renewed)
-        return renewed
-
-    def _renew_table(self, table: Table, source: Any, options: Mapping[str, Any], places: list[str]) -> str:
-        """Admit a table whose people are enrolled elsewhere: nobody changes, so there is no entry about people."""
-        found = self._steward.again(table.name, Earlier.table(table), source, options)
-        places.append(found.place)
-        renewed = self._renewed(table, found, places)
-        self._keep_apart(renewed)
-        self._warnings = (*hints(found.hints), *self._surveyed(self._redeclared(table, renewed)))
-        return ""
-
-    def _lookup_again(self, name: str, lookup: Lookup, places: list[str]) -> Lookup:
-        earlier = Earlier.lookup(lookup)
-        if not earlier.is_file:
-            return lookup  # an object is in the state it was given in
-        found = self._steward.again(name, earlier, None, {})
-        places.append(found.place)
-        return looked_up(lookup.key, found)
-
-    def _surveyed(self, table: Table) -> tuple[Concern, ...]:
-        register = Enrolment.from_json(self._ledger.register(table.register).source)
-        return concerns(table, self._engine.survey(table, register.source, register.person))
 
     def _one_register(self, name: str) -> str:
         names = [one.name for one in self._ledger.registers()]

@@ -2,21 +2,14 @@
 
 import csv
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import wraps
 from getpass import getuser
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-
-
-def choices(levels: Sequence[tuple[str, float]], menu: tuple[float, ...] | None, default: str) -> dict[str, Any]:
-    """How preferences are read: named levels, a menu, a default."""
-    named: Mapping[str, float] = dict(levels)
-    stated: str | float | None = default if default in named else None
-    if default and stated is None:
-        stated = _number(default, "a number or a level's name", "'--default'")
-    return {"levels": named, "menu": menu or (), "default": stated}
 
 
 def level(text: str) -> tuple[str, float]:
@@ -52,11 +45,6 @@ def quota(text: str) -> tuple[str, float]:
 def sql_type(text: str) -> tuple[str, str]:
     """COLUMN=TYPE."""
     return _pair(text, "COLUMN=TYPE", str)
-
-
-def reading(**given: Any) -> dict[str, Any]:
-    """How a source is read: only what was said."""
-    return {name: dict(said) if name == "types" else said for name, said in given.items() if said}
 
 
 def menu(text: str) -> tuple[float, ...]:
@@ -222,3 +210,68 @@ Quota = Annotated[
 LargestDelta = Annotated[float, option("DELTA", "Policy: the most δ over all answers together.", number)]
 AllowFloat = Annotated[bool, flag("--allow-float", "Policy: allow mechanisms without an exact sampler.")]
 AllowIndividual = Annotated[bool, flag("--allow-individual", "Policy: allow model `individual`, which is not DP.")]
+
+# Options that several commands have ---------------------------------------------------------------------------------
+
+
+def choices(*, level: Level = [], menu: Menu = None, default: Default = "") -> dict[str, Any]:  # noqa: B006
+    """How preferences are read: named levels, a menu, a default."""
+    named: Mapping[str, float] = dict(level)
+    stated: str | float | None = default if default in named else None
+    if default and stated is None:
+        stated = _number(default, "a number or a level's name", "'--default'")
+    return {"levels": named, "menu": menu or (), "default": stated}
+
+
+def reading(
+    *,
+    delimiter: Delimiter = "",
+    encoding: Encoding = "",
+    decimal: Decimal = "",
+    null: Null = [],  # noqa: B006  Typer copies it
+    sheet: Sheet = "",
+    types: Types = [],  # noqa: B006
+) -> dict[str, Any]:
+    """Return how a source is read: only the options that were given."""
+    texts: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "sheet": sheet}
+    return {name: given for name, given in {**texts, "null": null, "types": dict(types)}.items() if given}
+
+
+def question(
+    *,
+    sql: Sql,
+    share: Share = 0.1,
+    mechanism: Mechanism = "auto",
+    assume: Assume = None,
+    expect: Expect = None,
+    interval: Interval = False,
+    partial: Partial = False,
+) -> dict[str, Any]:
+    """Return a question and how it is to be answered."""
+    how: dict[str, Any] = {"assume": assume, "expect": expect, "with_interval": interval, "partial": partial}
+    return {"sql": sql, "share": share, "mechanism": mechanism, **how}
+
+
+def shared(**groups: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Replace a parameter of a command by the options of a function that makes its value: `reading=reading`."""
+
+    def having(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**typed: Any) -> None:
+            made = {name: make(**{one: typed.pop(one) for one in _options(make)}) for name, make in groups.items()}
+            command(**made, **typed)
+
+        shown = [
+            one.replace(kind=Parameter.KEYWORD_ONLY)
+            for name, parameter in _options(command).items()
+            for one in (_options(groups[name]).values() if name in groups else [parameter])
+        ]
+        run.__signature__ = signature(command).replace(parameters=shown)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in shown}
+        return run
+
+    return having
+
+
+def _options(function: Callable[..., Any]) -> Mapping[str, Parameter]:
+    return signature(function).parameters

@@ -15,6 +15,7 @@ import typer
 import discretion as dn
 from discretion.cli import option
 from discretion.cli.later import Later
+from discretion.cli.session import PLACE, SERVICE
 from discretion.errors import InvalidDeclaration
 from discretion.render.sheet import Sheet, to_json
 
@@ -25,8 +26,6 @@ else:
     ledgers = Later("discretion.ledger")
     screen = Later("discretion.render.terminal")
 
-PLACE = "ledger.discretion"
-SERVICE = ("http://", "https://")
 TOKEN_DAYS, LETTER_DAYS = 90.0, 60.0
 EXTRA = ("starlette", "uvicorn", "jinja2", "httpx")
 HERE = "http://127.0.0.1:8000"
