@@ -17,9 +17,10 @@ from discretion.noise import Floats
 from discretion.query.aggregation import AGGREGATES, DEVIATIONS, Asked, asked, refuse_aggregate
 from discretion.query.expression import refuse, scalar
 from discretion.query.function import FUNCTIONS
-from discretion.query.key import Key, bare, keys
-from discretion.query.relation import ALLOWED, Joined, RowSet, Tables, clauses, relation
+from discretion.query.key import bare, keys
+from discretion.query.relation import ALLOWED, Tables, clauses, relation
 from discretion.query.released import evaluate, typed
+from discretion.query.rowset import Joined, Key, RowSet
 from discretion.query.scalar import only, refuse_deep, unbracketed
 from discretion.statistics import Aggregate
 

@@ -8,7 +8,7 @@ from sqlglot import exp
 from discretion.declaration.table import Table
 from discretion.errors import QueryRefused
 from discretion.query.expression import predicate, refuse, scalar
-from discretion.query.relation import RowSet
+from discretion.query.rowset import RowSet
 from discretion.query.scalar import Scalar, only, shown, unbracketed
 from discretion.statistics import MOST_CELLS, Aggregate, Kind, Wanted, gridded
 

@@ -1,7 +1,7 @@
 """GROUP BY: keys whose values are known in public, so that every answer shows all of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
@@ -12,21 +12,9 @@ from discretion.errors import QueryRefused
 from discretion.query.aggregation import AGGREGATES
 from discretion.query.expression import scalar
 from discretion.query.kind import BIGINT, DOUBLE, moment
-from discretion.query.relation import RowSet
 from discretion.query.released import evaluate
+from discretion.query.rowset import Key, RowSet
 from discretion.query.scalar import Scalar, listed, only, shown, unbracketed
-
-
-@dataclass(frozen=True, kw_only=True)
-class Key:
-    """One GROUP BY key and every value it shows; rows with another value are left out."""
-
-    name: str  # k0, k1, ...: what the answer's arithmetic calls it
-    plain: exp.Expr
-    expression: exp.Expr  # total, over the table's columns, of type `sql_type`
-    sql_type: str
-    values: tuple[Any, ...]
-    scalar: Scalar
 
 
 def keys(select: exp.Select, found: RowSet) -> tuple[Key, ...]:
