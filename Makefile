@@ -3,18 +3,20 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test nightly bench docs lock clean
+CHROMIUM := /usr/bin/chromium
+
+.PHONY: demo test nightly bench docs lock clean chromium
 
 demo: $(READY)
 	@$(BIN)/discretion demo
 
-test: $(READY)
+test: $(READY) chromium
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist loadgroup
 
-nightly: $(READY)
+nightly: $(READY) chromium
 	$(BIN)/pytest -n 2 --dist loadgroup -m "slow or not slow"
 
 bench: $(READY)
@@ -23,6 +25,12 @@ bench: $(READY)
 docs: $(READY)
 	$(BIN)/pytest tests/test_docs.py
 	$(BIN)/python docs/render.py
+
+# The pages are tested in Chromium, which is installed if we may; if not, the tests of the pages are skipped and say so.
+chromium:
+	@if [ ! -x $(CHROMIUM) ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; fi; \
+	if [ ! -x $(CHROMIUM) ]; then echo "The pages are NOT tested: there is no $(CHROMIUM), and it cannot be installed here."; fi
 
 # The environment is rebuilt when the lock or the project file changes, and reused otherwise.
 $(READY): requirements.lock pyproject.toml

@@ -1,6 +1,7 @@
 """A service that many tests share: none of them stops it or empties anybody's allowance."""
 
 import pytest
+
 from served import Served, served
 
 

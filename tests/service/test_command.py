@@ -11,12 +11,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-from served import free_port
 from typer.testing import CliRunner
 
 from clinics import clinic
 from discretion.cli import app
 from discretion.ledger.audit import audit_ledger
+from served import free_port
 
 SQL = "SELECT COUNT(*) FROM patients WHERE age > 33"
 

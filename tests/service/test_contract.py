@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from served import Served
 
 import discretion as dn
 from clinics import patients, write
@@ -22,6 +21,7 @@ from discretion.errors import (
     SourceChanged,
     Unsuitable,
 )
+from served import Served
 
 PEOPLE = 600
 SURE = 1 - 1e-9  # real noise: how often each of these may fail without a mistake

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from served import COUNT
 
 from discretion import errors
 from discretion.service.openapi import document
@@ -14,6 +13,7 @@ from discretion.service.permission import PERMISSIONS
 from discretion.service.problem import STATUS, as_json
 from discretion.service.routes import ENDPOINTS
 from discretion.service.shown import ARROW
+from served import COUNT
 
 
 def test_the_document_names_every_route_and_who_may_use_it():

@@ -12,7 +12,6 @@ from threading import Event, Thread
 from time import sleep, time
 
 import pytest
-from served import COUNT, Served, served
 
 import discretion as dn
 from clinics import clinic
@@ -22,6 +21,7 @@ from discretion.errors import BudgetExhausted, ServiceFailed, TableStopped
 from discretion.ledger.audit import audit_ledger
 from discretion.noise import coin_key, repeatable_coins
 from discretion.service.turn import Turns
+from served import COUNT, Served, served
 
 SAMPLED = "SELECT COUNT(*) FROM patients WHERE age > 50"
 TICK = 1.0

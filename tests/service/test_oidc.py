@@ -8,10 +8,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from served import Served, free_port, served
 
 from discretion.errors import InvalidDeclaration
 from discretion.service.oidc import Provider
+from served import Served, free_port, served
 
 WRONG = "This code is not valid."
 

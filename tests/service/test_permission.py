@@ -5,15 +5,15 @@ from typing import Any
 
 import httpx
 import pytest
-from served import Served
 
 from discretion.service.permission import PERMISSIONS, ROLES
 from discretion.service.routes import ENDPOINTS
+from served import Served
 
 CELLS = [(route, role) for route in PERMISSIONS for role in ROLES]
 # Written by hand, apart from the table in the source: a line that is changed there by mistake shows here.
 FOR_ALL = {"GET /", "GET /health", "GET /metrics", "GET /v1/openapi.json", "GET /sign-in", "POST /sign-in"}
-FOR_ALL |= {"POST /sign-out", "GET /oidc", "GET /oidc/callback"}
+FOR_ALL |= {"GET /promise", "POST /sign-out", "GET /oidc", "GET /oidc/callback"}
 FOR_MEMBERS = {"GET /v1/tables", "POST /v1/explain", "POST /v1/query", "GET /v1/answers/{entry}", "GET /v1/balance"}
 FOR_MEMBERS |= {"GET /v1/history", "GET /v1/head"}
 FOR_PEOPLE = {"GET /v1/receipt", "GET /v1/levels", "POST /v1/prefer"}

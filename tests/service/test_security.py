@@ -16,7 +16,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from served import COUNT, Served, served
 
 from discretion.errors import InvalidDeclaration, ServiceFailed
 from discretion.service.app import HEADERS
@@ -26,6 +25,7 @@ from discretion.service.identity import Sessions, is_same_origin, signing_key
 from discretion.service.limit import LARGEST_BODY, Buckets, Rate, Rates
 from discretion.service.problem import Refused
 from discretion.service.server import placed
+from served import COUNT, Served, served
 
 PERSON = 7
 

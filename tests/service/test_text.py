@@ -4,10 +4,10 @@ import json
 import logging
 
 import pytest
-from served import served
 
 from discretion.service.log import Lines
 from discretion.service.text import HIDDEN, known_names, without_literals
+from served import served
 
 SECRET = (
     "SELECT COUNT(*) AS \"Jane Roe\" FROM patients WHERE patient_id = 1712 AND region = 'Nowhereville' AND age > -41.5"

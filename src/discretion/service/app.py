@@ -14,16 +14,16 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from discretion.errors import AccessDenied, DiscretionError
-from discretion.service.endpoint import Call, Endpoint
+from discretion.service.endpoint import Call, Endpoint, form_of
 from discretion.service.house import House
 from discretion.service.identity import NOBODY, Who, is_same_origin
 from discretion.service.limit import address, body_of
 from discretion.service.log import note
-from discretion.service.pages import STATIC
+from discretion.service.pages import STATIC, version
+from discretion.service.pages.refusal import refusal_page
 from discretion.service.permission import PERMISSIONS, is_allowed
 from discretion.service.problem import Refused, problem
 from discretion.service.routes import ENDPOINTS
-from discretion.service.routes.entrance import form_of
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,8 @@ def build(house: House) -> Starlette:
         status = failure.status_code if isinstance(failure, HTTPException) else 500
         known = status if status in (404, 405) else 400
         headers = dict(getattr(failure, "headers", None) or {})
-        return _dressed(house, problem(Refused(known, f"There is no {request.method} of this path.", headers)))
+        told = Refused(known, f"There is no {request.method} of this path.", headers)
+        return _dressed(house, refusal_page(told, NOBODY) if _is_browser(request) else problem(told))
 
     routes = [Route(one.path, Door(house, one), methods=[one.method]) for one in ENDPOINTS]
     static = Mount("/static", Static(directory=STATIC))
@@ -70,12 +71,13 @@ def build(house: House) -> Starlette:
 
 
 class Static(StaticFiles):
-    """Files that are the same for everybody: the only ones that browsers may keep."""
+    """Files that are the same for everybody: the only ones that browsers may keep. Pages name their version."""
 
-    def file_response(self, *arguments: Any, **named: Any) -> Response:
-        """Return a file with the headers that every answer has."""
-        response = super().file_response(*arguments, **named)
-        response.headers["Cache-Control"] = "public, max-age=3600"
+    async def get_response(self, path: str, scope: Any) -> Response:
+        """Return a file with the headers that every answer has; a version that is named never changes."""
+        response = await super().get_response(path, scope)
+        named = scope["query_string"] == f"v={version(path)}".encode()
+        response.headers["Cache-Control"] = f"public, max-age={'31536000, immutable' if named else '3600'}"
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         return response
@@ -104,14 +106,21 @@ class Door:
             self._refuse_others(who)
             raw = b"" if self._endpoint.method in SAFE else await body_of(request)
             self._refuse_foreign(request, who, raw)
-            said = {} if self._endpoint.form else self._endpoint.read(request, raw)
+            said = self._endpoint.read(request, raw)
             call = Call(house=self._house, request=request, who=who, said=said, raw=raw)
             return await self._endpoint.act(call), who
         except (DiscretionError, Refused) as refusal:
-            return problem(refusal), who
+            return self._refusal(request, refusal, who), who
         except Exception as failure:  # its text may hold private values: only its type is written down
             logger.error("%s failed: %s", self._endpoint.route, type(failure).__name__)
-            return problem(Refused(500, "The service failed. Its operator can look into its log.")), who
+            told = Refused(500, "The service failed. Its operator can look into its log.")
+            return self._refusal(request, told, who), who
+
+    def _refusal(self, request: Request, refusal: DiscretionError | Refused, who: Who) -> Response:
+        """Return a page for a browser that asked for a page, else a problem document."""
+        if self._endpoint.gives in ("html", "file") and _is_browser(request):
+            return refusal_page(refusal, who, had_session=self._house.sessions.cookie in request.cookies)
+        return problem(refusal)
 
     async def _who(self, request: Request) -> Who:
         header = request.headers.get("authorization")
@@ -151,9 +160,15 @@ class Door:
         if not is_same_origin(request.headers, f"{scheme}://{request.headers.get('host', '')}"):
             raise Refused(403, "Another site sent this request.")
         if who.csrf and self._endpoint.route != "POST /sign-in":
-            given = request.headers.get("x-csrf-token") or (form_of(raw).get("csrf", "") if self._endpoint.form else "")
+            sent = form_of(raw).get("csrf", [""])[0] if self._endpoint.form else ""
+            given = request.headers.get("x-csrf-token") or sent
             if not hmac.compare_digest(given.encode(), who.csrf.encode()):
                 raise Refused(403, "The page is too old, or another site sent this request. Load the page again.")
+
+
+def _is_browser(request: Request) -> bool:
+    """Tell whether the caller shows pages; programs get problem documents."""
+    return "text/html" in request.headers.get("accept", "")
 
 
 def _dressed(house: House, response: Response) -> Response:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +17,8 @@ from discretion.service.shown import ARROW, arrow_bytes
 
 if TYPE_CHECKING:
     from discretion.service.house import House
+
+MOST_FIELDS = 5_000  # of one form
 
 KINDS: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -88,8 +91,8 @@ class Endpoint:
     act: Callable[[Call], Awaitable[Response]]
     summary: str
     takes: Mapping[str, Field] = field(default_factory=dict)  # in the query of a GET, else in a JSON body
-    gives: str = "json"  # json, arrow (and JSON), html, text
-    form: bool = False  # takes a form of a web page, not JSON
+    gives: str = "json"  # json, arrow (and JSON), html, text, file
+    form: bool = False  # takes a form of a web page, not JSON; its page tells what is wrong with it
     sends: bool = False  # sends the browser elsewhere
     status: int = 200
 
@@ -103,6 +106,8 @@ class Endpoint:
 
     def read(self, request: Request, raw: bytes) -> dict[str, Any]:
         """Return the fields of a request; refuse unknown, missing and wrong ones, all at once."""
+        if self.form:
+            return self._form(raw)
         if self.method == "GET":
             said: Any = dict(request.query_params)
         elif not self.takes:
@@ -117,6 +122,27 @@ class Endpoint:
             raise InvalidDeclaration(f"Wrong request: {'; '.join(problems)}. {self.route} takes {known}.")
         _refuse_half_characters(said)
         return dict(said)
+
+    def _form(self, raw: bytes) -> dict[str, Any]:
+        """Return the known fields of a form, those of kind array as lists; refuse only what is too long."""
+        found = form_of(raw)
+        said = {
+            name: found[name] if one.kinds == "array" else found[name][-1]
+            for name, one in self.takes.items()
+            if name in found
+        }
+        if problems := [text for name, value in said.items() if (text := self.takes[name].problem(name, value))]:
+            raise InvalidDeclaration(f"Wrong form: {'; '.join(problems)}.")
+        return said
+
+
+def form_of(raw: bytes) -> dict[str, list[str]]:
+    """Return every value of every field of a form; NUL, which no text may contain, becomes a visible mark."""
+    try:
+        found = parse_qs(raw.decode(errors="replace"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise Refused(400, f"A form may have at most {MOST_FIELDS:,} fields.") from None
+    return {name: [value.replace("\0", "\ufffd") for value in values] for name, values in found.items()}
 
 
 def _json(request: Request, raw: bytes) -> Any:

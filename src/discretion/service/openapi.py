@@ -11,7 +11,7 @@ from discretion.service.problem import CODE, STATUS
 from discretion.service.shown import ARROW
 
 MEDIA = {"json": ["application/json"], "arrow": ["application/json", ARROW], "html": ["text/html"]}
-MEDIA |= {"text": ["text/plain"]}
+MEDIA |= {"text": ["text/plain"], "file": ["text/csv", "application/json", "application/vnd.apache.parquet"]}
 
 
 def document(endpoints: Iterable[Endpoint], url: str) -> dict[str, Any]:
@@ -52,7 +52,8 @@ def _operation(one: Endpoint) -> dict[str, Any]:
             for name, field in one.takes.items()
         ]
     elif one.form:
-        form = {"type": "object", "properties": {"code": {"type": "string"}, "csrf": {"type": "string"}}}
+        fields = {name: field.schema() for name, field in one.takes.items()}
+        form = {"type": "object", "properties": {**fields, "csrf": {"type": "string"}}}
         told["requestBody"] = {"content": {"application/x-www-form-urlencoded": {"schema": form}}}
     elif one.takes:
         told["requestBody"] = {"required": True, "content": {"application/json": {"schema": _body(one)}}}
@@ -80,8 +81,9 @@ def _responses(one: Endpoint) -> dict[str, Any]:
     refused = {"content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}
     for status in sorted({*STATUS.values(), *CODE} - {one.status}):
         told[str(status)] = {"description": "Refused; the detail says why and what to do.", **refused}
-    if one.form or one.sends:
-        told["403"] = {"description": "The code is not valid.", "content": {"text/html": {}, **refused["content"]}}
+    if one.gives in ("html", "file"):  # a browser gets a page
+        for code in set(told) - {str(one.status), "303"}:
+            told[code] = {**told[code], "content": {"text/html": {}, **refused["content"]}}
     return told
 
 

@@ -14,6 +14,7 @@ _STEWARD = frozenset({"steward"})
 PERMISSIONS: dict[str, frozenset[str]] = {
     # What everybody may see
     "GET /": _ALL,
+    "GET /promise": _ALL,
     "GET /health": _ALL,
     "GET /metrics": _ALL,
     "GET /v1/openapi.json": _ALL,

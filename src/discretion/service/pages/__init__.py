@@ -1,11 +1,24 @@
-"""Pages: what browsers are shown. Templates escape everything that is filled in; there is no inline code."""
+"""Pages: what browsers are shown. Templates escape everything that is filled in; there is no inline code.
 
+How a page is added: write a handler that returns `page("name.html", who=call.who, here="/path", ...)`, give it an
+`Endpoint` with gives="html" in a file of this folder, list that file in routes/__init__.py, and enter the route in
+permission.py. A link in the navigation is a line of navigation.py. A form holds `{{ parts.csrf(who) }}`, and its
+endpoint has form=True.
+"""
+
+from collections.abc import Mapping
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
+
+from discretion.noise import secret_bytes
+from discretion.service.identity import NOBODY, Who
+from discretion.service.pages import words
+from discretion.service.pages.navigation import NAVIGATION, part_of
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -13,9 +26,43 @@ STATIC = HERE / "static"
 
 @cache
 def _templates() -> Environment:
-    return Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined)
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {"static": static, "once": once}
+    made.filters |= words.FILTERS
+    return made
 
 
-def page(template: str, *, status: int = 200, **content: Any) -> HTMLResponse:
-    """Return a page made from a template."""
-    return HTMLResponse(_templates().get_template(template).render(**content), status)
+@cache
+def version(name: str) -> str:
+    """Return a short digest of a static file: its address changes when the file does."""
+    return sha256((STATIC / name).read_bytes()).hexdigest()[:12]
+
+
+def static(name: str) -> str:
+    """Return the address of a static file; browsers may keep what is there for good."""
+    return f"/static/{name}?v={version(name)}"
+
+
+def once() -> str:
+    """Return a new key for a form: sent twice, the form acts once."""
+    return secret_bytes(16).hex()
+
+
+def page(
+    template: str,
+    *,
+    who: Who = NOBODY,
+    here: str = "",
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    **content: Any,
+) -> HTMLResponse:
+    """Return a page made from a template; `here` is its path, which the navigation marks."""
+    shown = {"who": who, "here": here, "part": part_of(who.role, here), "links": NAVIGATION[who.role], **content}
+    return HTMLResponse(_templates().get_template(template).render(shown), status, dict(headers or {}))

@@ -2,31 +2,41 @@
 
 import hmac
 from typing import Any
-from urllib.parse import parse_qs
 
 from starlette.responses import RedirectResponse, Response
 
 from discretion.errors import AccessDenied
+from discretion.ledger.chance import BEFORE_IN_WORDS, chances
 from discretion.ledger.invitation import Invited
 from discretion.ledger.member import DENIED, Member
 from discretion.service.endpoint import Call, Endpoint, Field
 from discretion.service.limit import address
 from discretion.service.pages import page
+from discretion.service.pages.navigation import home_of
 from discretion.service.problem import Refused
 
 WAY_SECONDS = 600.0  # to sign in at the provider
 BACK = ("code", "state", "iss", "session_state", "scope", "error", "error_description", "error_uri")
+ALLOWANCES = (0, 0.1, 0.5, 1, 2, 5)  # of which the page of promises tells what they mean
 CODE = {"code": Field("string", "From a personal link or letter.", most=200)}
 
 
 async def home(call: Call) -> Response:
-    """Say who is signed in, and how to sign in."""
+    """Lead everybody who is signed in to their own pages; tell others how to sign in."""
+    if place := home_of(call.who.role):
+        return RedirectResponse(place, 303)
     return page("home.html", who=call.who)
+
+
+async def promise(call: Call) -> Response:
+    """Say what people are promised, to everybody."""
+    rows = [(f"{epsilon:g}", cells) for epsilon, cells in chances(ALLOWANCES)]
+    return page("promise.html", who=call.who, here="/promise", befores=BEFORE_IN_WORDS.values(), rows=rows)
 
 
 async def sign_in_page(call: Call) -> Response:
     """Show a button: programs that follow links in letters, such as mail scanners, must not use them up."""
-    return page("sign_in.html", code=call.said.get("code", ""), problem="", provider=_has(call))
+    return page("sign_in.html", who=call.who, code=call.said.get("code", ""), problem="", provider=_has(call))
 
 
 async def sign_in(call: Call) -> Response:
@@ -34,9 +44,8 @@ async def sign_in(call: Call) -> Response:
     here = address(call.request)
     call.house.failures.take(here, 0)
     call.house.guesses.take("everybody", 0)
-    code = form_of(call.raw).get("code", "")
     try:
-        who = await call.house.read(call.house.access.accept, code.strip())
+        who = await call.house.read(call.house.access.accept, call.said.get("code", "").strip())
     except AccessDenied as refusal:
         call.house.failures.take(here)
         call.house.guesses.take("everybody")
@@ -109,16 +118,13 @@ def _has(call: Call) -> bool:
     return call.house.settings.provider is not None
 
 
-def form_of(raw: bytes) -> dict[str, str]:
-    """Return the fields of a form."""
-    found = parse_qs(raw.decode(errors="replace"), max_num_fields=100)
-    return {name: values[0] for name, values in found.items()}
-
-
 ENDPOINTS = (
-    Endpoint(route="GET /", act=home, summary="Show who is signed in.", gives="html"),
+    Endpoint(route="GET /", act=home, summary="Lead to the pages of whoever is signed in.", gives="html", sends=True),
+    Endpoint(route="GET /promise", act=promise, summary="Say what people are promised.", gives="html"),
     Endpoint(route="GET /sign-in", act=sign_in_page, summary="Show the sign-in page.", takes=CODE, gives="html"),
-    Endpoint(route="POST /sign-in", act=sign_in, summary="Sign in with a link or code.", gives="html", form=True),
+    Endpoint(
+        route="POST /sign-in", act=sign_in, summary="Sign in with a link or code.", takes=CODE, gives="html", form=True
+    ),
     Endpoint(route="GET /oidc", act=oidc, summary="Sign in elsewhere.", gives="html", sends=True),
     Endpoint(
         route="GET /oidc/callback",
