@@ -11,7 +11,21 @@ from pathlib import Path
 from rich.console import Console
 
 TOPICS = (
-    *("noise", "counts", "joint", "pooled", "ranks", "walk", "sql", "sources", "ledger", "learn", "social", "peers"),
+    *(
+        "noise",
+        "counts",
+        "joint",
+        "pooled",
+        "ranks",
+        "quantiles",
+        "walk",
+        "sql",
+        "sources",
+        "ledger",
+        "learn",
+        "social",
+        "peers",
+    ),
     "service",
 )
 

@@ -1,7 +1,10 @@
 """Medians, quantiles, extremes and modes of arrays: the same flow, errors in ranks."""
 
+import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import discretion as dn
 from discretion import noise
@@ -129,3 +132,49 @@ def test_what_cannot_be_asked_is_refused():
         dn.mode(["a"], categories=["a", "a"], epsilon=[1.0])
     with pytest.raises(Unsuitable, match="counts, sums, means and variances only"):
         dn.median(INCOME, epsilon=EPSILON, bounds=BOUNDS, mechanism="stretch")
+
+
+QUARTERS = (0.25, 0.5, 0.75)
+
+
+@pytest.mark.parametrize(
+    ("protects", "assume"),
+    [("presence", None), ("presence", "gradual"), ("presence", "independent"), ("value", "independent")],
+)
+def test_a_list_of_quantiles_is_one_release_with_one_charge(protects, assume):
+    choices = {"epsilon": EPSILON, "bounds": BOUNDS, "assume": assume, "protects": protects}
+    release = dn.quantile(INCOME, QUARTERS, rng=noise.simulation(13), **choices)
+    assert "nested_rank" == release.mechanism
+    assert QUARTERS == release.columns["q"]
+    assert sorted(release.value) == list(release.value)
+    assert release.guarantee.honours(Specification.assign(EPSILON)[0])
+    for answer, (low, high) in zip(release.value, release.interval(), strict=True):
+        assert low <= share_below(answer) <= high
+    alone = [dn.quantile(INCOME, q, rng=noise.simulation(13), **choices | {"epsilon": EPSILON / 3}) for q in QUARTERS]
+    assert all(one.total < other.error.total for one, other in zip(release.error, alone, strict=True))
+
+
+def test_a_list_of_quantiles_in_sql_is_a_column_each_and_true(tmp_path):
+    """At a huge epsilon they are DuckDB's own; with one row a person and no extremes, they are one release."""
+    frame = pa.table({"id": np.arange(999), "e": np.full(999, 1e3), "x": RNG.permutation(np.arange(999) // 33)})
+    parquet.write_table(frame, tmp_path / "t.parquet")
+    with dn.connect(tmp_path / "l.discretion") as db:
+        db.protect("t", tmp_path / "t.parquet", person="id", epsilon="e", bounds={"x": (0, 300)})
+        release = db.sql("SELECT QUANTILE_DISC(x, [0.12, 0.52, 0.95]) AS q, MAX(x) AS m FROM t WHERE x < 30", share=1)
+    truth = duckdb.sql("SELECT QUANTILE_DISC(x, [0.12, 0.52, 0.95]) FROM frame WHERE x < 30").fetchall()[0][0]
+    assert ["q_0.12", "q_0.52", "q_0.95", "m"] == list(release.columns)
+    assert truth == [release.columns[f"q_{q}"][0] for q in (0.12, 0.52, 0.95)]
+    assert "nested_rank + weighted_rank" == release.mechanism
+    assert "are computed from one release" in release.explain()
+
+
+def test_a_list_that_would_not_be_clearly_better_is_released_one_by_one():
+    release = dn.quantile(INCOME, QUARTERS, epsilon=EPSILON, bounds=BOUNDS, rng=noise.simulation(14))
+    assert "exponential" == release.mechanism
+    assert release.guarantee.honours(Specification.assign(EPSILON)[0])
+
+
+def test_a_list_must_have_different_numbers():
+    for q in ([], [0.5, 0.5], [0.5, 2]):
+        with pytest.raises(InvalidDeclaration, match="q must be"):
+            dn.quantile(INCOME, q, epsilon=EPSILON, bounds=BOUNDS)

@@ -33,6 +33,7 @@ from discretion.mechanisms.local import IndividualRelease, release_individual
 from discretion.mechanisms.option import Options
 from discretion.noise import Rng
 from discretion.plan import flow
+from discretion.plan.family import of_quantiles
 from discretion.plan.flow import Manner
 from discretion.preference import Specification
 from discretion.release import Release
@@ -43,14 +44,14 @@ LARGEST_BOUND = 1e100  # beyond it doubles overflow, and the noise too
 
 def count(condition: Any, *, epsilon: Any, **choices: Any) -> Release:
     """How many people the condition holds for (True, or any number but 0)."""
-    return _answer("count", Aggregate(kind="count", protects="value"), bits(condition), epsilon, **choices)
+    return _answer("count", [Aggregate(kind="count", protects="value")], bits(condition), epsilon, **choices)
 
 
 def histogram(values: Any, *, categories: Sequence[Any], epsilon: Any, **choices: Any) -> Release:
     """How many people have each of `categories`, which must be known beforehand; other values are not counted."""
     column = categories_of(values, categories)
     shape = Aggregate(kind="count", protects="value", groups=len(categories))
-    release = _answer("count", shape, column, epsilon, **choices)
+    release = _answer("count", [shape], column, epsilon, **choices)
     return replace(release, columns={"category": tuple(categories), **release.columns})
 
 
@@ -78,33 +79,45 @@ def variance(values: Any, *, population: bool = False, **choices: Any) -> Releas
 
 def median(values: Any, **choices: Any) -> Release:
     """Return a median of values, each clamped to `bounds`; see `quantile`."""
-    return _numeric("median", "quantile", values, Fraction(1, 2), **choices)
+    return _numeric("median", "quantile", values, (Fraction(1, 2),), **choices)
 
 
-def quantile(values: Any, q: float, **choices: Any) -> Release:
+def quantile(values: Any, q: float | Sequence[float], **choices: Any) -> Release:
     """Return the value of rank ⌈q·n⌉ among the n people who have one, each clamped to `bounds`.
+
+    A list of q is answered by one release, a row each, in the order given; that is better than asking one by one.
 
     Where q·n is whole, as for the median of an even number, any value from there to the next higher one may be
     returned, as in SQL. Candidates are the points of a grid, 1,000 steps from bound to bound or `grid` apart; for
     whole numbers in a span of 1,000 or less, every value. The error is in ranks: a share of the people. `required` as
     for `sum`.
     """
+    if np.ndim(q) == 0:
+        return _numeric("quantile", "quantile", values, (_rank(q),), **choices)
+    listed = [float(each) for each in np.asarray(q).ravel()]
+    if len(set(listed)) != len(listed) or not listed:
+        raise InvalidDeclaration(f"q must be a number, or a list of different numbers, got {q!r}.")
+    release = _numeric("quantile", "quantile", values, tuple(map(_rank, listed)), **choices)
+    return replace(release, columns={"q": tuple(listed), **release.columns})
+
+
+def _rank(q: Any) -> Fraction:
     if not 0 <= q <= 1:
         raise InvalidDeclaration(f"q must be from 0 (the minimum) to 1 (the maximum), got {q!r}.")
     rank = Fraction(q).limit_denominator(10_000)
     if (rank in (0, 1)) != (q in (0, 1)):
         raise InvalidDeclaration(f"q must be 0, 1 or at least 0.0001 away from them, got {q!r}.")
-    return _numeric("quantile", "quantile", values, rank, **choices)
+    return rank
 
 
 def minimum(values: Any, **choices: Any) -> Release:
     """The smallest value, each clamped to `bounds`; it aims a little inside, where people are."""
-    return _numeric("min", "quantile", values, Fraction(0), **choices)
+    return _numeric("min", "quantile", values, (Fraction(0),), **choices)
 
 
 def maximum(values: Any, **choices: Any) -> Release:
     """The largest value, each clamped to `bounds`; it aims a little inside, where people are."""
-    return _numeric("max", "quantile", values, Fraction(1), **choices)
+    return _numeric("max", "quantile", values, (Fraction(1),), **choices)
 
 
 def mode(values: Any, *, categories: Sequence[Any], epsilon: Any, **choices: Any) -> Release:
@@ -112,7 +125,7 @@ def mode(values: Any, *, categories: Sequence[Any], epsilon: Any, **choices: Any
     found = categories_of(values, categories)
     column = ArrayColumn(present=found.present, values=np.asarray(found.group))
     shape = Aggregate(kind="mode", protects="value", upper=len(categories) - 1)
-    release = _answer("mode", shape, column, epsilon, **choices)
+    release = _answer("mode", [shape], column, epsilon, **choices)
     return replace(release, columns={"mode": tuple(categories[int(pick)] for pick in release.columns["mode"])})
 
 
@@ -120,7 +133,7 @@ def _numeric(
     name: str,
     kind: Kind,
     values: Any,
-    rank: Fraction | None = None,
+    ranks: Sequence[Fraction | None] = (None,),
     *,
     epsilon: Any,
     bounds: tuple[float, float],
@@ -136,15 +149,16 @@ def _numeric(
         raise InvalidDeclaration(f"grid must be a step above 0, got {grid!r}.")
     column = numbers(values).filled() if required else numbers(values)
     step = None if grid is None else Fraction(str(grid))
-    shape = gridded(kind, *_bounds(bounds), protects="value", whole=column.whole, step=step, rank=rank)
+    shape = gridded(kind, *_bounds(bounds), protects="value", whole=column.whole, step=step, rank=ranks[0])
     if kind == "quantile" and shape.upper >= MOST_CELLS:
         raise InvalidDeclaration(f"{shape.upper + 1:,} candidate answers are too many. Use a coarser grid.")
-    return _answer(name, replace(shape, sample=sample, complete=not column.nullable), column, epsilon, **choices)
+    shape = replace(shape, sample=sample, complete=not column.nullable)
+    return _answer(name, [replace(shape, rank=rank) for rank in ranks], column, epsilon, **choices)
 
 
 def _answer(
     name: str,
-    aggregate: Aggregate,
+    aggregates: Sequence[Aggregate],
     column: ArrayColumn,
     epsilon: Any,
     *,
@@ -161,7 +175,8 @@ def _answer(
     """Plan, compute, release. The plan sees the shape of the question and the preferences, never the column."""
     if protects not in ("value", "presence"):
         raise InvalidDeclaration(f'protects must be "value" or "presence", got {protects!r}.')
-    shape = replace(aggregate, protects=protects, complete=aggregate.complete and protects == "value")
+    shapes = [replace(one, protects=protects, complete=one.complete and protects == "value") for one in aggregates]
+    shape = shapes[0]
     specification, cohort = Specification.assign(np.asarray(epsilon))
     if len(column) != len(cohort):
         raise InvalidDeclaration(f"There must be one epsilon per person, got {len(column)} values and {len(cohort)}.")
@@ -172,12 +187,15 @@ def _answer(
         raise InvalidDeclaration(f"with_interval is for medians and other quantiles, not for a {shape.kind}.")
     belief = Belief(assume=assume, expect=expect)
     manner = Manner(mechanism=mechanism, belief=belief, with_interval=with_interval, options=options)
-    wanted = [Wanted(text=name, aggregate=shape)]
-    _, plan = flow.propose(wanted, specification.divided(flow.parts(wanted, manner)), manner)
+    names = [name] if len(shapes) == 1 else [f"{name} {float(one.rank or 0):g}" for one in shapes]
+    wanted = [Wanted(text=text, aggregate=one) for text, one in zip(names, shapes, strict=True)]
+    families = of_quantiles({place: one.rank for place, one in enumerate(shapes)})
+    _, plan = flow.propose(wanted, specification.divided(flow.parts(wanted, manner)), manner, families)
     rows = ArrayRows(column=column, cohort=cohort, cohorts=len(specification.epsilons))
     statistics = compute(replace(plan.request, source=rows), rng)  # the only line that reads values
-    (released,), (errors,) = flow.draw(plan, 1, statistics, rng)
-    return flow.conclude(plan, {name: tuple(released.tolist())}, {name: errors}, rng=rng)
+    released, errors = flow.draw(plan, len(wanted), statistics, rng)
+    answers = tuple(value for each in released for value in each.tolist())
+    return flow.conclude(plan, {name: answers}, {name: tuple(one for each in errors for one in each)}, rng=rng)
 
 
 def _individual(name: str, shape: Aggregate, column: ArrayColumn, epsilon: Any, **asked: Any) -> IndividualRelease:

@@ -116,7 +116,7 @@ class Query:
             return f"COUNT_IF({self.truth(2)})"
         value = self.bounded()
         if kind == 7:
-            share = self.one(("0", "0.1", "0.5", "0.9", "1"))
+            share = self.one(("0", "0.1", "0.5", "0.9", "1", "[0.25, 0.5, 0.75]"))
             return self.one((f"QUANTILE_CONT({value}, {share})", f"QUANTILE_DISC({value}, {share})")) + filtered
         name = self.one(("SUM", "AVG", "VARIANCE", "STDDEV", "MEDIAN", "MIN", "MAX", "SUM", "AVG"))
         return f"{name}({value}){filtered}"

@@ -15,6 +15,7 @@ from discretion.mechanisms import (
     exponential,
     joint,
     minimum,
+    nested_rank,
     partition,
     pooled,
     pooled_joint,
@@ -78,7 +79,11 @@ MECHANISMS: dict[str, Propose] = {
 BY_NAME = {"smooth"}
 
 # Tune one release for several aggregates: (aggregates, the one whose grid they share, specification, belief, errors).
-JOINT: dict[str, Callable[..., Released]] = {"joint": joint.propose, "pooled_joint": pooled_joint.propose}
+JOINT: dict[str, Callable[..., Released]] = {
+    "joint": joint.propose,
+    "pooled_joint": pooled_joint.propose,
+    "nested_rank": nested_rank.propose,
+}
 
 
 def answer(mechanism: Mechanism, statistics: Statistics, rng: Rng = None) -> tuple[Floats, tuple[Error, ...]]:

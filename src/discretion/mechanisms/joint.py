@@ -148,7 +148,7 @@ class JointMember:
 
     @property
     def measure(self) -> Measure:
-        return Measure(aggregate=self.aggregate)
+        return Measure(aggregate=self.aggregate, histogram=self.aggregate.kind == "quantile")
 
     @property
     def error(self) -> Error:
@@ -171,6 +171,7 @@ def propose(
     kin: Sequence[Kin], grid: Aggregate, specification: Specification, belief: Belief, alone: Sequence[Error]
 ) -> Joint:
     """Tune a joint release on the grid of `grid`, compared with the errors that the aggregates have alone."""
+    refuse_ranks(kin)
     refuse_nobody(specification)
     varies = any(one.aggregate.kind == "variance" for one in kin)
     base = replace(grid, kind="variance" if varies else "mean", sample=False)
@@ -181,6 +182,12 @@ def propose(
         for form, lacking in form_choices(base, any(one.wide for one in kin))
     ]
     return min(tried, key=lambda found: found.error.total).joint
+
+
+def refuse_ranks(kin: Sequence[Kin]) -> None:
+    """Refuse quantiles: no sum says where they lie."""
+    if any(one.aggregate.kind == "quantile" for one in kin):
+        raise Unsuitable("It releases sums, and no quantile follows from those.")
 
 
 def form_choices(base: Aggregate, wide: bool) -> list[tuple[Form, Part | None]]:

@@ -13,7 +13,7 @@ from discretion.errors import Unsuitable
 from discretion.guarantee import Guarantee
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.form import FIRST, ROWS, Form, Part, is_affine, moments, sizes
-from discretion.mechanisms.joint import Answers, Derived, Kin, form_choices, line
+from discretion.mechanisms.joint import Answers, Derived, Kin, form_choices, line, refuse_ranks
 from discretion.mechanisms.level import refuse_nobody
 from discretion.mechanisms.linear import refuse_scale
 from discretion.mechanisms.pooled import Pooled, cuts, deviations, pool_of
@@ -132,6 +132,7 @@ def propose(
     kin: Sequence[Kin], grid: Aggregate, specification: Specification, belief: Belief, alone: Sequence[Error]
 ) -> PooledJoint:
     """Tune a pooled joint release, compared with the errors that the aggregates have alone."""
+    refuse_ranks(kin)
     refuse_nobody(specification)
     if belief.assume != "gradual" or any(one.aggregate.kind == "variance" for one in kin):
         raise Unsuitable("It estimates a gradual relation of choices with counts, sums and means.")

@@ -1,7 +1,8 @@
 """Families: aggregates of one column that can be computed from one release, and whether that is better."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from sqlglot import exp
 
@@ -37,7 +38,18 @@ def families(asked: Sequence[Asked]) -> tuple[Family, ...]:
             if len(family.places) > 1:
                 found.append(family)
                 taken.update(family.places)
-    return tuple(found)
+    ranks: dict[tuple[str, str], dict[int, Fraction | None]] = {}
+    for place, one in enumerate(asked):
+        if one.aggregate.kind == "quantile":
+            ranks.setdefault(_over(one), {})[place] = one.aggregate.rank
+    return (*found, *(family for column in ranks.values() for family in of_quantiles(column)))
+
+
+def of_quantiles(ranks: Mapping[int, Fraction | None]) -> tuple[Family, ...]:
+    """Return the family of quantiles of the same values, by their places: different ranks, without the extremes."""
+    distinct = {rank: place for place, rank in reversed(list(ranks.items())) if rank is not None and 0 < rank < 1}
+    places = tuple(sorted(distinct.values()))
+    return (Family(places=places, base=places[0]),) if len(places) > 1 else ()
 
 
 def _family(place: int, asked: Sequence[Asked], taken: set[int]) -> Family:

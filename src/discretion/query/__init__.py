@@ -18,6 +18,7 @@ from discretion.query.aggregation import AGGREGATES, DEVIATIONS, Asked, asked, r
 from discretion.query.expression import refuse, scalar
 from discretion.query.function import FUNCTIONS
 from discretion.query.key import bare, keys
+from discretion.query.listed import spread
 from discretion.query.relation import ALLOWED, Tables, clauses, relation
 from discretion.query.released import evaluate, typed
 from discretion.query.rowset import Joined, Key, RowSet
@@ -175,6 +176,7 @@ def _balanced(tree: exp.Select) -> exp.Select:
 
 def _query(select: exp.Select, tables: Mapping[str, Table]) -> Query:
     clauses(select, *ALLOWED, "group", "having", "order", "limit", "offset")
+    select = spread(select)
     found = relation(select, Tables(tables, qualified=select.find(exp.Join) is not None))
     grouped = keys(select, found)
     groups = prod(len(key.values) for key in grouped)

@@ -84,7 +84,9 @@ def _rank(node: exp.Expr) -> tuple[exp.Expr, Fraction | None]:
 
 def _share(node: exp.Expr | None, whole: exp.Expr) -> Fraction:
     if not isinstance(node, exp.Literal) or node.is_string or not 0 <= Fraction(str(node.this)) <= 1:
-        raise QueryRefused(f"{shown(whole)} needs one number from 0 to 1 written out; ask several one by one.")
+        raise QueryRefused(
+            f"{shown(whole)} needs a number from 0 to 1 written out, or a list of such numbers as a column."
+        )
     return Fraction(str(node.this))
 
 

@@ -71,6 +71,16 @@ SELECT PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY income DESC) AS q FROM patie
 -- > SELECT QUANTILE_CONT(income, 0.75) AS "q" FROM patients
 -- > quantile 0..1000 by 100 from 0 rank 3/4: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
 
+SELECT QUANTILE_CONT(income, [0.25, 0.75]) FROM patients
+-- > SELECT QUANTILE_CONT(income, 0.25) AS "quantile_cont(income, 0.25)", QUANTILE_CONT(income, 0.75) AS "quantile_cont(income, 0.75)" FROM patients
+-- > quantile 0..1000 by 100 from 0 rank 1/4: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
+-- > quantile 0..1000 by 100 from 0 rank 3/4: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
+
+SELECT PERCENTILE_CONT([0.1, 0.5]) WITHIN GROUP (ORDER BY income DESC) FILTER (WHERE smoker) AS q FROM patients
+-- > SELECT QUANTILE_CONT(income, 0.9) FILTER(WHERE smoker) AS "q_0.1", QUANTILE_CONT(income, 0.5) FILTER(WHERE smoker) AS "q_0.5" FROM patients
+-- > quantile 0..1000 by 100 from 0 rank 9/10: CASE WHEN "t"."smoker" THEN CASE WHEN ISFINITE("t"."income") THEN "t"."income" END END
+-- > quantile 0..1000 by 100 from 0 rank 1/2: CASE WHEN "t"."smoker" THEN CASE WHEN ISFINITE("t"."income") THEN "t"."income" END END
+
 SELECT QUANTILE_DISC(weight, 0.5) FROM patients
 -- > SELECT QUANTILE_DISC(weight, 0.5) AS "quantile_disc(weight, 0.5)" FROM patients
 -- > quantile 0..460 by 1/2 from 20 rank 1/2: "t"."weight"

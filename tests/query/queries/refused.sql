@@ -235,14 +235,23 @@ SELECT CORR(age, income) FROM patients
 SELECT BOOL_OR(smoker) FROM patients
 -- > BOOL_OR(CAST(smoker AS BOOLEAN)) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
 
-SELECT QUANTILE_CONT(age, [0.1, 0.9]) FROM patients
--- > QUANTILE_CONT(age, [0.1, 0.9]) needs one number from 0 to 1 written out; ask several one by one.
+SELECT QUANTILE_CONT(age, [0.1, 0.9]) + 1 FROM patients
+-- > QUANTILE_CONT(age, [0.1, 0.9]) needs a number from 0 to 1 written out, or a list of such numbers as a column.
+
+SELECT QUANTILE_CONT(age, []) FROM patients
+-- > QUANTILE_CONT(age, []) needs at least one number from 0 to 1.
+
+SELECT QUANTILE_CONT(age, [0.1, 1.1]) FROM patients
+-- > QUANTILE_CONT(age, 1.1) needs a number from 0 to 1 written out, or a list of such numbers as a column.
+
+SELECT QUANTILE_CONT(age, [0.1, 0.1]) FROM patients
+-- > Two columns are named 'quantile_cont(age, 0.1)'. Give one of them another name with AS.
 
 SELECT QUANTILE_CONT(age, 1.5) FROM patients
--- > QUANTILE_CONT(age, 1.5) needs one number from 0 to 1 written out; ask several one by one.
+-- > QUANTILE_CONT(age, 1.5) needs a number from 0 to 1 written out, or a list of such numbers as a column.
 
 SELECT QUANTILE_CONT(age, age / 120) FROM patients
--- > QUANTILE_CONT(age, age / 120) needs one number from 0 to 1 written out; ask several one by one.
+-- > QUANTILE_CONT(age, age / 120) needs a number from 0 to 1 written out, or a list of such numbers as a column.
 
 SELECT AVG(MAX(age)) FROM patients
 -- > MAX(age) is not allowed: it is an aggregate. Aggregates stand in SELECT, HAVING or ORDER BY, and not inside each other.

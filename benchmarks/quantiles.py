@@ -1,0 +1,93 @@
+"""Quantiles: a list released level by level against one release each, in the same runs.
+
+"Before" is what the product released until then: every quantile by itself, for its part of the budget. Errors are
+shares of the ranks: how far the wanted share lies from the shares below and up to the answer. Preferences are
+[JYC15]'s defaults, dealt out anew each run; a question spends all of them.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.ranks import preferences
+from discretion import noise
+from discretion.guarantee import Protects
+from discretion.mechanisms import Belief, answer
+from discretion.mechanisms.belief import Assume
+from discretion.mechanisms.joint import Kin
+from discretion.mechanisms.nested_rank import propose
+from discretion.plan import choose
+from discretion.preference import Specification
+from discretion.release import Error
+from discretion.statistics import Aggregate, Statistics
+
+RUNS, PEOPLE, TOP = 100, 2_000, 1_000
+LISTS = {
+    "3 quartiles": [Fraction(n, 4) for n in (1, 2, 3)],
+    ".1 .25 .5 .75 .9": [Fraction(n, 20) for n in (2, 5, 10, 15, 18)],
+    "9 deciles": [Fraction(n, 10) for n in range(1, 10)],
+}
+WORST = Error(bias=0.0, noise=1e9)  # the list is released together also where the planner would not
+ASSUMED: tuple[Assume, ...] = (None, "independent")
+RELATIONS: tuple[Protects, ...] = ("value", "presence")
+Generator = np.random.Generator  # noqa: TID251  a type, not a source of randomness
+
+
+def main(runs: int = RUNS) -> None:
+    table = Table(
+        *("list", "protects", "assume", "values", "before", "after", "gain", "held", "half width after/before"),
+        title=f"Lists of quantiles, {PEOPLE:,} people: root mean square of the rank error, {runs} runs",
+    )
+    for name, ranks in LISTS.items():
+        for protects in RELATIONS:
+            for assume in ASSUMED:
+                for values in ("smooth", "60% zero"):
+                    found = _row(ranks, protects, assume, values, runs)
+                    table.add_row(name, protects, assume or "nothing", values, *found)
+    Console().print(table)
+
+
+def _row(ranks: list[Fraction], protects: Protects, assume: Assume, kind: str, runs: int) -> tuple[str, ...]:
+    rng, belief = noise.simulation(7), Belief(assume=assume)
+    shapes = [Aggregate(kind="quantile", protects=protects, upper=TOP, rank=rank) for rank in ranks]
+    squares, held, widths = np.zeros(2), np.zeros(2), np.zeros(2)
+    for number in range(runs):
+        if number % 10 == 0:  # a new plan for new preferences
+            specification, cohort = Specification.assign(preferences(PEOPLE, rng))
+            parts = choose(shapes, specification.divided(len(ranks)), belief)
+            alone = [choice.mechanism for choice in parts.choices]
+            kin = [Kin(aggregate=shape) for shape in shapes]
+            nested = propose(kin, shapes[0], specification, belief, [WORST] * len(kin))
+        data = _values(kind, rng)
+        levels = len(specification.epsilons)
+        mixed = rng.permutation(cohort)
+        histogram = np.bincount(mixed * (TOP + 1) + data, minlength=levels * (TOP + 1)).reshape(1, levels, TOP + 1)
+        statistics = Statistics(counts=histogram.sum(axis=2), histogram=histogram)
+        upto = np.cumsum(np.bincount(data, minlength=TOP + 1)) / PEOPLE
+        before = [(answer(one, statistics, rng), one.error) for one in alone]
+        after = nested.answer(statistics, None, rng)
+        pairs = [[(found[0][0], error) for found, error in before], [(found[0], errors[0]) for found, errors in after]]
+        for place, answers in enumerate(pairs):
+            for (value, error), rank in zip(answers, ranks, strict=True):
+                missed = _missed(float(value), float(rank), upto)
+                squares[place] += missed**2
+                held[place] += missed <= error.half_width()
+                widths[place] += min(error.half_width(), 1.0)
+    before_, after_ = np.sqrt(squares / runs / len(ranks))
+    part = held / runs / len(ranks)
+    sizes = f"{before_:.4f}", f"{after_:.4f}", f"{before_ / after_:.2f}"
+    return *sizes, f"{part[1]:.1%}", f"{widths[1] / widths[0]:.2f}"
+
+
+def _values(kind: str, rng: Generator) -> np.ndarray:
+    found = np.clip(np.rint(500 + 120 * rng.standard_normal(PEOPLE)), 0, TOP).astype(np.int64)
+    return np.where(rng.random(PEOPLE) < 0.6, 0, found) if kind == "60% zero" else found
+
+
+def _missed(value: float, rank: float, upto: np.ndarray) -> float:
+    """How far the rank lies outside of the ranks that the value has."""
+    step = int(value)
+    below = upto[step - 1] if step else 0.0
+    return float(max(below - rank, rank - upto[step], 0.0))
