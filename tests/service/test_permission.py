@@ -17,9 +17,12 @@ FOR_ALL |= {"GET /promise", "POST /sign-out", "GET /oidc", "GET /oidc/callback"}
 FOR_MEMBERS = {"GET /v1/tables", "POST /v1/explain", "POST /v1/query", "GET /v1/answers/{entry}", "GET /v1/balance"}
 FOR_MEMBERS |= {"GET /v1/history", "GET /v1/head"}
 FOR_PEOPLE = {"GET /v1/receipt", "GET /v1/levels", "POST /v1/prefer"}
+ABOUT_ONESELF = {"GET /me", "GET /me/choose", "POST /me/choose", "GET /me/chosen", "GET /me/answers", "GET /me/print"}
 
 
 def expected(route: str, role: str) -> bool:
+    if route in ABOUT_ONESELF:
+        return role == "person"
     if role == "steward" or route in FOR_ALL:
         return True
     if role == "nobody":

@@ -14,11 +14,11 @@ from discretion.guarantee import PICO, Guarantee
 from discretion.ledger import moving, schema, spend
 from discretion.ledger.chain import entries, find, verify_tip
 from discretion.ledger.clock import Clock
-from discretion.ledger.history import history
+from discretion.ledger.history import Asking, askings, history
 from discretion.ledger.notice import declared_charges
 from discretion.ledger.offer import Cohort, Offer
 from discretion.ledger.people import person_text
-from discretion.ledger.receipt import Receipt, receipt
+from discretion.ledger.receipt import Receipt, Use, receipt, uses
 from discretion.ledger.register import Register, cohorts_of, enroll, load, load_all
 from discretion.ledger.snapshot import Snapshot, declared_table
 from discretion.ledger.stop import Stop, refuse_stopped, resume, stop, stops
@@ -270,10 +270,20 @@ class Ledger:
             }
         )
 
-    def receipt(self, register: str, person: object) -> Receipt:
-        """What one person was promised, what was spent of it, and on what."""
+    def receipt(self, register: str, person: object, *, most: int | None = None) -> Receipt:
+        """Return what one person was promised, what was spent of it, and on what: on the `most` newest answers."""
         with self._store.reading() as db:
-            return receipt(db, load(db, register), person_text(person))
+            return receipt(db, load(db, register), person_text(person), most=most)
+
+    def uses(self, register: str, person: object, *, before: int | None = None, most: int = 25) -> tuple[Use, ...]:
+        """Return answers that could have used a person's data, newest first, from before an entry on."""
+        with self._store.reading() as db:
+            return uses(db, load(db, register), person_text(person), before=before, most=most)
+
+    def askings(self, *, analyst: str | None = None, before: int | None = None, most: int = 25) -> tuple[Asking, ...]:
+        """Return questions that were charged, newest first, of one analyst or of all, from before an entry on."""
+        with self._store.reading() as db:
+            return askings(db, analyst=analyst, before=before, most=most)
 
     def history(self) -> pa.Table:
         """Every entry, in order."""

@@ -28,10 +28,12 @@ class Chance:
         return f"{self.many:,} in {self.whole:,}" if self.many < self.whole else "certain"
 
 
-def chance(before: float, epsilon: float) -> Chance:
+def chance(before: float, epsilon: float, *, least: int = 100) -> Chance:
     """Return `after` as a natural frequency, rounded up, of the smallest whole of which it is not all."""
     most = after(before, epsilon)
-    found = [Chance(many=min(whole, ceil(most * whole - DIGITS * whole)), whole=whole) for whole in WHOLES]
+    found = [
+        Chance(many=min(whole, ceil(most * whole - DIGITS * whole)), whole=whole) for whole in WHOLES if whole >= least
+    ]
     fine = [one for one in found if before * one.whole >= 10 - DIGITS and one.many < one.whole]
     return fine[0] if fine else found[-1]
 

@@ -1,11 +1,14 @@
 """History: the entries become one table that everybody may read."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import sqlalchemy as sa
 
-from discretion.ledger.chain import Entry
+from discretion.ledger import schema
+from discretion.ledger.chain import Entry, read
 from discretion.ledger.restore import restored_text
 from discretion.preference import MICRO
 
@@ -24,6 +27,71 @@ _SCHEMA = pa.schema(
         ("answered", pa.bool_()),  # null: no charge
     ]
 )
+
+
+BLOCK = 200  # charges that are read at once in search of those of one analyst
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """One question that was charged."""
+
+    entry: str
+    time: str
+    table: str
+    analyst: str
+    sql: str
+    share: float
+    least_epsilon: float  # what those who paid least and most lost
+    largest_epsilon: float
+    answered: bool
+
+    @property
+    def seq(self) -> int:
+        """Return the number of the entry: entries are in order."""
+        return int(self.entry.partition("-")[0])
+
+
+def askings(
+    db: sa.Connection, *, analyst: str | None = None, before: int | None = None, most: int = 25
+) -> tuple[Asking, ...]:
+    """Return questions, newest first: so many of those before an entry, of one analyst or of all."""
+    found: list[Asking] = []
+    last = before
+    while len(found) < most:
+        rows = _charges_before(db, last)
+        paid = [read(row) for row in rows]
+        wanted = [entry for entry in paid if analyst is None or entry.facts["analyst"] == analyst]
+        delivered = _delivered(db, [entry.seq for entry in wanted])
+        found += [_asking(entry, delivered) for entry in wanted]
+        if len(rows) < BLOCK:
+            break
+        last = rows[-1].seq
+    return tuple(found[:most])
+
+
+def asking(db: sa.Connection, entry: Entry) -> Asking:
+    """Return the question that an entry charged."""
+    return _asking(entry, _delivered(db, [entry.seq]))
+
+
+def _charges_before(db: sa.Connection, before: int | None) -> list[sa.Row[Any]]:
+    entry = schema.entry.c
+    query = sa.select(schema.entry).where(entry.kind == "charge").order_by(entry.seq.desc()).limit(BLOCK)
+    return list(db.execute(query if before is None else query.where(entry.seq < before)))
+
+
+def _delivered(db: sa.Connection, seqs: list[int]) -> set[int]:
+    entry = schema.entry.c
+    query = sa.select(entry.settles).where(entry.settles.in_(seqs), entry.kind == "deliver")
+    return {int(seq) for (seq,) in db.execute(query) if seq is not None}
+
+
+def _asking(entry: Entry, delivered: set[int]) -> Asking:
+    row = _row(entry, delivered)
+    told = {name: row[name] for name in ("entry", "time", "table", "share", "answered")}
+    spent = {name: row[name] for name in ("least_epsilon", "largest_epsilon")}
+    return Asking(**told, **spent, analyst=row["analyst"] or "", sql=row["text"])
 
 
 def history(entries: Iterable[Entry]) -> pa.Table:

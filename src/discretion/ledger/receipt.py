@@ -4,7 +4,6 @@ Nothing here looks at the data, so the receipt of somebody who is in the data an
 it lists what could have used their data.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from math import exp, expm1, floor, log10
@@ -12,12 +11,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from discretion.errors import InvalidDeclaration
-from discretion.guarantee import PICO, Arithmetic, Protects
+from discretion.guarantee import PICO, Arithmetic, Model, Protects
 from discretion.ledger import schema
 from discretion.ledger.chain import entries, read
 from discretion.ledger.offer import Cohort
 from discretion.ledger.register import Register, cohorts_of
+from discretion.ledger.stay import Stay, charges, stays_of, total
 from discretion.preference import MICRO
 from discretion.render.sheet import Sheet, Shown, amount, when
 
@@ -41,6 +40,7 @@ class StatedPreference:
     epsilon: float | None  # as stated; None: the source did not name the person any more
     level: float  # what it was rounded down to
     by: str  # enrolment, person, source
+    entry: str = ""  # that wrote it down
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +56,12 @@ class Use:
     protects: Protects
     arithmetic: Arithmetic
     promise: str  # in plain words
+    model: Model = "personalized"
+
+    @property
+    def seq(self) -> int:
+        """Return the number of the entry: entries are in order."""
+        return int(self.entry.partition("-")[0])
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -102,13 +108,15 @@ class Receipt(Shown):
         return [head, chosen, used]
 
 
-def receipt(db: sa.Connection, register: Register, person: str) -> Receipt:
-    """The receipt of one person; the register decides whether they exist, the data never do."""
-    stays = list(_stays(db, register, person))
+def receipt(db: sa.Connection, register: Register, person: str, *, most: int | None = None) -> Receipt:
+    """Return the receipt of one person; the register decides whether they exist, the data never do.
+
+    With `most`, only so many of the newest answers are listed; all others are counted all the same.
+    """
+    stays = list(stays_of(db, register, person))
     cohorts = {cohort.id: cohort for cohort in cohorts_of(db, register)}
-    charges = [row for stay in stays for row in _charges(db, stay)]
-    cohort = cohorts[stays[-1].cohort]
-    releases = tuple(_use(row, row.micro_epsilon) for row in charges if not row.micro_individual)
+    totals, cohort = total(db, stays), cohorts[stays[-1].cohort]
+    listed = [_use(row) for row in reversed(charges(db, stays, most=most))]
     stated = (stays[-1].stated or 0) / MICRO
     return Receipt(
         register=register.name,
@@ -116,78 +124,37 @@ def receipt(db: sa.Connection, register: Register, person: str) -> Receipt:
         spent=cohort.micro_spent / MICRO,
         remaining=cohort.remaining() / MICRO,
         delta=cohort.pico_delta / PICO,
-        rounding=(cohort.micro_spent - sum(row.micro_epsilon for row in charges)) / MICRO,
+        rounding=(cohort.micro_spent - totals.micro_epsilon) / MICRO,
         statements=tuple(_statement(db, stay, cohorts[stay.cohort]) for stay in stays),
-        releases=releases,
-        individual=tuple(_use(row, row.micro_individual) for row in charges if row.micro_individual),
+        releases=tuple(use for use in listed if use.model == "personalized"),
+        individual=tuple(use for use in listed if use.model == "individual"),
         individual_spent=cohort.micro_individual / MICRO,
-        summary=_summary(cohort, stated, len(releases), len(charges) - len(releases)) + _doubts(db),
+        summary=_summary(cohort, stated, totals.releases, totals.individual) + _doubts(db),
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Stay:
-    """How long the person was in which cohort, in entries: from `first` on and before `end`."""
-
-    cohort: int
-    first: int
-    end: int | None
-    stated: int | None
-    by: str
+def uses(db: sa.Connection, register: Register, person: str, *, before: int | None, most: int) -> tuple[Use, ...]:
+    """Return answers that could have used a person's data, newest first: so many of those before an entry."""
+    stays = list(stays_of(db, register, person))
+    return tuple(map(_use, charges(db, stays, before=before, most=most)))
 
 
-def _stays(db: sa.Connection, register: Register, person: str) -> Iterator[_Stay]:
-    known, change, cohort = schema.person.c, schema.change.c, schema.cohort.c
-    enrolled = db.execute(
-        sa.select(schema.person).where(known.register == register.id, known.person == person)
-    ).one_or_none()
-    if enrolled is None:
-        raise InvalidDeclaration(f"Register {register.name!r} has no such person.")
-    moves = db.execute(
-        sa.select(schema.change).where(change.register == register.id, change.person == person).order_by(change.seq)
-    ).all()
-    ends = [move.seq for move in moves] + [None]
-    if not moves or moves[0].seq != enrolled.seq:  # else they joined later, and the first move says where
-        home = sa.select(cohort.id).where(
-            cohort.register == register.id, cohort.enrolled, cohort.micro_allowance == enrolled.micro_epsilon
-        )
-        yield _Stay(
-            cohort=db.execute(home).scalar_one(),
-            first=enrolled.seq,
-            end=ends[0],
-            stated=enrolled.micro_epsilon,
-            by="enrolment",
-        )
-    for move, end in zip(moves, ends[1:], strict=True):
-        yield _Stay(cohort=move.cohort, first=move.seq, end=end, stated=move.micro_epsilon, by=move.origin)
-
-
-def _charges(db: sa.Connection, stay: _Stay) -> list[sa.Row[Any]]:
-    paid, entry = schema.charge.c, schema.entry.c
-    during = (
-        sa.select(schema.charge, entry.kind, entry.body, entry.hash)
-        .join(schema.entry, entry.seq == paid.seq)
-        .where(paid.cohort == stay.cohort, paid.seq > stay.first)
-    )
-    if stay.end is not None:
-        during = during.where(paid.seq < stay.end)
-    return list(db.execute(during.order_by(paid.seq)))
-
-
-def _statement(db: sa.Connection, stay: _Stay, cohort: Cohort) -> StatedPreference:
+def _statement(db: sa.Connection, stay: Stay, cohort: Cohort) -> StatedPreference:
     entry = next(entries(db, wanted=[stay.first]))
     return StatedPreference(
         time=entry.facts["time"],
         epsilon=None if stay.stated is None else stay.stated / MICRO,
         level=cohort.micro_allowance / MICRO,
         by=stay.by,
+        entry=entry.id,
     )
 
 
-def _use(row: sa.Row[Any], micro_epsilon: int) -> Use:
+def _use(row: sa.Row[Any]) -> Use:
     entry = read(row)
     facts = entry.facts
-    guarantee, epsilon, delta = facts["guarantee"], micro_epsilon / MICRO, row.pico_delta / PICO
+    guarantee, delta = facts["guarantee"], row.pico_delta / PICO
+    epsilon = (row.micro_individual or row.micro_epsilon) / MICRO
     return Use(
         entry=entry.id,
         time=facts["time"],
@@ -198,6 +165,7 @@ def _use(row: sa.Row[Any], micro_epsilon: int) -> Use:
         protects=guarantee["protects"],
         arithmetic=guarantee["arithmetic"],
         promise=in_plain_words(guarantee, epsilon, delta),
+        model="individual" if row.micro_individual else "personalized",
     )
 
 

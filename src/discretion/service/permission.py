@@ -10,6 +10,7 @@ _SIGNED_IN = _ALL - {"nobody"}
 _MEMBERS = frozenset({"steward", "analyst"})
 _PERSONAL = frozenset({"steward", "person"})  # a person only about themselves, which the route sees to
 _STEWARD = frozenset({"steward"})
+_PERSON = frozenset({"person"})  # the one signed in, about themselves
 
 PERMISSIONS: dict[str, frozenset[str]] = {
     # What everybody may see
@@ -36,6 +37,12 @@ PERMISSIONS: dict[str, frozenset[str]] = {
     "GET /v1/receipt": _PERSONAL,
     "GET /v1/levels": _PERSONAL,
     "POST /v1/prefer": _PERSONAL,
+    "GET /me": _PERSON,
+    "GET /me/choose": _PERSON,
+    "POST /me/choose": _PERSON,
+    "GET /me/chosen": _PERSON,
+    "GET /me/answers": _PERSON,
+    "GET /me/print": _PERSON,
     # Stewards
     "POST /v1/join": _STEWARD,
     "POST /v1/register": _STEWARD,

@@ -7,6 +7,7 @@ endpoint has form=True.
 """
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -17,7 +18,7 @@ from starlette.responses import HTMLResponse
 
 from discretion.noise import secret_bytes
 from discretion.service.identity import NOBODY, Who
-from discretion.service.pages import words
+from discretion.service.pages import picture, words
 from discretion.service.pages.navigation import NAVIGATION, part_of
 
 HERE = Path(__file__).parent
@@ -33,7 +34,13 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"static": static, "once": once}
+    made.globals |= {
+        "static": static,
+        "once": once,
+        "dots": picture.dots,
+        "allowance_bar": picture.allowance_bar,
+        "now": now,
+    }
     made.filters |= words.FILTERS
     return made
 
@@ -47,6 +54,11 @@ def version(name: str) -> str:
 def static(name: str) -> str:
     """Return the address of a static file; browsers may keep what is there for good."""
     return f"/static/{name}?v={version(name)}"
+
+
+def now() -> str:
+    """Return the time, as the ledger writes it."""
+    return datetime.now(UTC).isoformat()
 
 
 def once() -> str:

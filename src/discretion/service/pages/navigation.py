@@ -7,7 +7,7 @@ from discretion.service.permission import Role
 Links = tuple[tuple[str, str], ...]  # (path, what it is called)
 
 NAVIGATION: Mapping[Role, Links] = {
-    "person": (),
+    "person": (("/me", "My choice"), ("/me/answers", "Answers"), ("/me/print", "Copy to keep")),
     "analyst": (),
     "steward": (),
     "nobody": (),

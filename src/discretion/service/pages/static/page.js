@@ -20,6 +20,7 @@ function showCopyButtons(root) {
 }
 
 document.addEventListener("click", async (event) => {
+  if (event.target.closest("[data-print]")) window.print();
   const button = event.target.closest("button[data-copy]");
   if (!button) return;
   const source = document.getElementById(button.dataset.copy);
