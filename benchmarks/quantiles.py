@@ -14,10 +14,11 @@ from rich.table import Table
 from benchmarks.ranks import preferences
 from discretion import noise
 from discretion.guarantee import Protects
-from discretion.mechanisms import Belief, answer
+from discretion.mechanisms import MECHANISMS, Belief, answer
 from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.joint import Kin
 from discretion.mechanisms.nested_rank import propose
+from discretion.mechanisms.weighted_rank import WeightedRank
 from discretion.plan import choose
 from discretion.preference import Specification
 from discretion.release import Error
@@ -47,6 +48,7 @@ def main(runs: int = RUNS) -> None:
                     found = _row(ranks, protects, assume, values, runs)
                     table.add_row(name, protects, assume or "nothing", values, *found)
     Console().print(table)
+    Console().print(extremes())
 
 
 def _row(ranks: list[Fraction], protects: Protects, assume: Assume, kind: str, runs: int) -> tuple[str, ...]:
@@ -91,3 +93,36 @@ def _missed(value: float, rank: float, upto: np.ndarray) -> float:
     step = int(value)
     below = upto[step - 1] if step else 0.0
     return float(max(below - rank, rank - upto[step], 0.0))
+
+
+def extremes(runs: int = 20) -> Table:
+    """A maximum whose bounds are the largest value times a factor: exact laws, mean |error| over the largest value."""
+    table = Table(
+        *("people", "values", "bounds/max", "aims below", "weighted_rank", "exponential", "ratio"),
+        title="Maximum, default preferences, independent: mean |error| as a part of the largest value",
+    )
+    for people in (1_000, 20_000):
+        for kind in ("uniform", "normal"):
+            for loose in (1.0, 1.02, 1.1, 1.5, 3.0, 10.0):
+                table.add_row(f"{people:,}", kind, f"{loose:g}", *_extreme(people, kind, loose, runs))
+    return table
+
+
+def _extreme(people: int, kind: str, loose: float, runs: int) -> tuple[str, ...]:
+    rng, belief = noise.simulation(people), Belief(assume="independent")
+    shape = Aggregate(kind="quantile", protects="value", upper=TOP, rank=Fraction(1))
+    missed, aimed = np.zeros(2), 0.0
+    for _ in range(runs):
+        specification, cohort = Specification.assign(preferences(people, rng))
+        raw = rng.random(people) if kind == "uniform" else np.abs(rng.standard_normal(people))
+        data = np.rint(raw / raw.max() * TOP / loose).astype(np.int64)
+        levels = len(specification.epsilons)
+        histogram = np.bincount(cohort * (TOP + 1) + data, minlength=levels * (TOP + 1)).reshape(1, levels, TOP + 1)
+        statistics = Statistics(counts=histogram.sum(axis=2), histogram=histogram)
+        off = np.abs(np.arange(TOP + 1) - data.max()) / data.max()
+        for place, name in enumerate(("weighted_rank", "exponential")):
+            mechanism = MECHANISMS[name](shape, specification, belief)
+            missed[place] += mechanism.probabilities(statistics)[0] @ off / runs
+            if isinstance(mechanism, WeightedRank):
+                aimed += mechanism.margin / float(specification.heads @ np.array(mechanism.influence)) / runs
+    return f"{aimed:.1%}", f"{missed[0]:.3f}", f"{missed[1]:.3f}", f"{missed[0] / missed[1]:.2f}"
