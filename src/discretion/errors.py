@@ -19,6 +19,11 @@ DiscretionError
 No message quotes a value from a row, a person or a person's balance.
 """
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+WIDEST = 100  # characters of a line that are shown around the place of a mistake
+
 
 class DiscretionError(Exception):
     """Anything discretion refuses or fails to do."""
@@ -35,7 +40,23 @@ class InvalidDeclaration(DiscretionError, ValueError):
 
 
 class QueryRefused(DiscretionError):
-    """This question cannot be answered privately."""
+    """This question cannot be answered privately. It knows where in the question the reason is, if that is known."""
+
+    start: int | None = None  # the place in the text, counted from 0
+    line: int | None = None  # counted from 1, like the column
+    column: int | None = None
+    excerpt: str = ""  # the line, and a caret under the place
+
+    def locate(self, sql: str) -> None:
+        """Find line and column of `start` in the text that was asked."""
+        if self.start is None or self.line is not None or not 0 <= self.start <= len(sql):
+            return
+        before = sql[: self.start]
+        self.line, self.column = before.count("\n") + 1, self.start - before.rfind("\n")
+        text = "".join(sign if sign.isprintable() else " " for sign in sql.split("\n")[self.line - 1])
+        first = max(0, self.column - 1 - WIDEST * 3 // 4) if len(text) > WIDEST else 0
+        self.excerpt = f"{text[first : first + WIDEST]}\n{' ' * (self.column - 1 - first)}^"
+        self.add_note(f"line {self.line}, column {self.column}:\n{self.excerpt}")  # shown by Python's own traceback
 
 
 class Unsuitable(QueryRefused):
@@ -95,3 +116,10 @@ class LedgerCorrupt(DiscretionError):
     """The recorded charges do not add up."""
 
     exit_code = 4
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return " Did you mean 'age'?" for the nearest known name, "" if none is near."""
+    spelled = {one.lower(): one for one in known}
+    nearest = get_close_matches(name.lower(), spelled, n=1, cutoff=0.7)
+    return f" Did you mean {spelled[nearest[0]]!r}?" if nearest else ""

@@ -19,6 +19,7 @@ from discretion.query.expression import refuse, scalar
 from discretion.query.function import FUNCTIONS
 from discretion.query.key import bare, keys
 from discretion.query.listed import spread
+from discretion.query.place import placed, unfinished
 from discretion.query.relation import ALLOWED, Tables, clauses, relation
 from discretion.query.released import evaluate, typed
 from discretion.query.rowset import Joined, Key, RowSet
@@ -127,6 +128,9 @@ def parse(sql: str, tables: Mapping[str, Table]) -> Query:
         return _query(_statement(sql), tables)
     except RecursionError:
         raise QueryRefused("This query is nested too deeply. Write it with fewer levels.") from None
+    except QueryRefused as refusal:
+        refusal.locate(sql)
+        raise
 
 
 def _statement(sql: str) -> exp.Select:
@@ -141,8 +145,8 @@ def _statement(sql: str) -> exp.Select:
             raise QueryRefused(f"{tokens[0].text.upper()[:20]} is not a question. Only SELECT is answered.")
         parsed = sqlglot.parse(sql, dialect="duckdb")
         statements = [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)]
-    except SqlglotError:
-        raise QueryRefused("This is not SQL that DuckDB's dialect allows. Check brackets, quotes and commas.") from None
+    except SqlglotError as failure:
+        raise unfinished(sql, failure) from None
     if len(statements) != 1:
         raise QueryRefused(f"One question at a time: this text has {len(statements)} statements.")
     tree = statements[0]
@@ -227,6 +231,7 @@ class _Answer:
             self.named.append(OutputColumn(name=name, expression=expression))
         return self.named
 
+    @placed
     def term(self, term: exp.Expr) -> Order:
         only(term, "this", "desc", "nulls_first")
         node = term.this
@@ -243,6 +248,7 @@ class _Answer:
             nulls_first=bool(term.args.get("nulls_first")),
         )
 
+    @placed
     def released(self, node: exp.Expr) -> exp.Expr:
         """`node` over placeholders and keys."""
         if isinstance(node, AGGREGATES):

@@ -8,6 +8,7 @@ from sqlglot import exp
 from discretion.declaration.table import Table
 from discretion.errors import QueryRefused
 from discretion.query.expression import predicate, refuse, scalar
+from discretion.query.place import placed
 from discretion.query.rowset import RowSet
 from discretion.query.scalar import Scalar, only, shown, unbracketed
 from discretion.statistics import MOST_CELLS, Aggregate, Kind, Wanted, gridded
@@ -43,6 +44,7 @@ class Asked(Wanted):
     scalars: tuple[Scalar, ...] = ()  # what `value` is made of
 
 
+@placed
 def asked(node: exp.Expr, relation: RowSet, groups: int) -> Asked:
     """The aggregate `node` asks for; a standard deviation asks for the variance."""
     bare, condition = (node.this, node.expression) if isinstance(node, exp.Filter) else (node, None)

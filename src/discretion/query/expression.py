@@ -7,12 +7,13 @@ from typing import NoReturn
 
 from sqlglot import exp
 
-from discretion.errors import QueryRefused
+from discretion.errors import QueryRefused, did_you_mean
 from discretion.query import kind as types
 from discretion.query import operation
 from discretion.query.function import FUNCTIONS, applied
 from discretion.query.kind import DOUBLE
 from discretion.query.moment import UNITS, shifted
+from discretion.query.place import placed
 from discretion.query.scalar import Scalar, Scope, literal, only, shown
 
 _NAMED_PARTS: dict[type[exp.Expr], str] = {
@@ -38,7 +39,7 @@ _REASONS: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
         (exp.Rand, exp.Uuid, exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp),
         "the same question must mean the same tomorrow. Write the value out, such as DATE '2024-12-31'.",
     ),
-    ((exp.Placeholder, exp.Parameter), "parameters are filled in before a query is sent. Write the value out."),
+    ((exp.Placeholder, exp.Parameter), "it is a parameter without a value. Pass it in `params`."),
     (
         (exp.Star, exp.Columns),
         "a release has no rows to list. Name keys and aggregates such as COUNT(*) or AVG(column).",
@@ -47,6 +48,7 @@ _REASONS: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
 )
 
 
+@placed
 def scalar(node: exp.Expr | None, scope: Scope) -> Scalar:
     """`node` as a row expression, or QueryRefused with what to write instead."""
     if isinstance(node, exp.Column):
@@ -72,6 +74,7 @@ def scalar(node: exp.Expr | None, scope: Scope) -> Scalar:
     return applied(node, {name: _operand(node.args.get(name), scope) for name in row.operands})
 
 
+@placed
 def predicate(node: exp.Expr, scope: Scope, place: str = "WHERE") -> Scalar:
     """A row expression that is true or not."""
     condition = scalar(node, scope)
@@ -80,6 +83,7 @@ def predicate(node: exp.Expr, scope: Scope, place: str = "WHERE") -> Scalar:
     return condition.to("BOOLEAN")
 
 
+@placed
 def refuse(node: exp.Expr) -> NoReturn:
     """Say which construct is not allowed, why, and what to write instead."""
     for kinds, reason in _REASONS:
@@ -88,7 +92,14 @@ def refuse(node: exp.Expr) -> NoReturn:
     raise QueryRefused(
         f"{shown(node)} is not on the list of what is known to be safe. Use comparisons, AND/OR/NOT, IN, BETWEEN, "
         "LIKE, IS NULL, CASE, arithmetic, date parts, CAST or a function of docs/sql.md."
+        f"{did_you_mean(node.name, _names()) if isinstance(node, exp.Anonymous) else ''}"
     )
+
+
+def _names() -> set[str]:
+    """Return the names of all functions that a query may call, aggregates included."""
+    known = [*FUNCTIONS, *exp.AggFunc.__subclasses__()]
+    return {name for one in known if issubclass(one, exp.Func) for name in one.sql_names()} | {"DATE_PART"}
 
 
 def _operand(part: exp.Expr | list[exp.Expr] | None, scope: Scope) -> Scalar | list[Scalar]:

@@ -12,6 +12,7 @@ from discretion.errors import QueryRefused
 from discretion.query.aggregation import AGGREGATES
 from discretion.query.expression import scalar
 from discretion.query.kind import BIGINT, DOUBLE, moment
+from discretion.query.place import placed
 from discretion.query.released import evaluate
 from discretion.query.rowset import Key, RowSet
 from discretion.query.scalar import Scalar, listed, only, shown, unbracketed
@@ -54,6 +55,7 @@ def _meant(node: exp.Expr, items: Sequence[exp.Expr], aliases: Mapping[str, exp.
     return aliases[name] if name in aliases and not known else node
 
 
+@placed
 def _key(node: exp.Expr, found: RowSet) -> Key:
     if isinstance(node, (exp.Cube, exp.Rollup, exp.GroupingSets)):
         raise QueryRefused("CUBE, ROLLUP and GROUPING SETS ask several questions. Ask them one by one.")

@@ -7,9 +7,10 @@ from typing import NoReturn
 from sqlglot import exp
 
 from discretion.declaration.table import Lookup, Table
-from discretion.errors import QueryRefused
+from discretion.errors import QueryRefused, did_you_mean
 from discretion.query.expression import predicate, scalar
 from discretion.query.kind import common
+from discretion.query.place import placed, start_of
 from discretion.query.rowset import Joined, RowSet
 from discretion.query.scalar import Scalar, Scope, column, columns_of, listed, only, shown
 
@@ -61,7 +62,11 @@ def clauses(select: exp.Select, *allowed: str) -> None:
     for name, value in select.args.items():
         if value and name not in allowed:
             reason = _CLAUSES.get(name, f"{name.strip('_').upper()} is not known to be safe. Leave it out")
-            raise QueryRefused(f"{reason}.")
+            refusal = QueryRefused(f"{reason}.")
+            refusal.start = start_of(
+                one for one in (value if isinstance(value, list) else [value]) if isinstance(one, exp.Expr)
+            )
+            raise refusal
 
 
 def _define(select: exp.Select, tables: Tables) -> Tables:
@@ -80,6 +85,7 @@ def _define(select: exp.Select, tables: Tables) -> Tables:
     return tables
 
 
+@placed
 def _source(node: exp.Expr, tables: Tables) -> RowSet:
     if isinstance(node, exp.Subquery):
         only(node, "this", "alias")
@@ -106,6 +112,7 @@ def _no_table(node: exp.Expr, tables: Tables) -> NoReturn:
     raise QueryRefused(
         f"{shown(node)} is no protected table. FROM takes one of {listed(tables.protected)}, or a subquery that only "
         "filters or projects one; never a file, a function or VALUES."
+        f"{did_you_mean(node.name, tables.protected) if isinstance(node, exp.Table) else ''}"
     )
 
 
@@ -117,6 +124,7 @@ def _alias(node: exp.Expr) -> str:
     return str(alias.name).lower()
 
 
+@placed
 def _projected(node: exp.Expr, alias: str, tables: Tables) -> RowSet:
     """A subquery as a relation: its columns are expressions over the protected table."""
     if not isinstance(node, exp.Select):
@@ -137,6 +145,7 @@ def _projected(node: exp.Expr, alias: str, tables: Tables) -> RowSet:
     return replace(inner, scope=Scope({alias: columns}))
 
 
+@placed
 def _join(found: RowSet, join: exp.Join, tables: Tables) -> RowSet:
     only(join, "this", "on", "using", "side", "kind", "method")
     target = join.this

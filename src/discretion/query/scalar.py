@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from sqlglot import exp
 
 from discretion.declaration.table import Table
-from discretion.errors import QueryRefused
+from discretion.errors import QueryRefused, did_you_mean
 from discretion.query import kind as types
 from discretion.query.kind import BIGINT, DOUBLE, HUGEINT, Kind
 
@@ -163,7 +163,8 @@ class Scope:
         found = [columns[name] for columns in within if name in columns]
         if not found:
             known = {_spelled(name, found) for columns in within for name, found in columns.items()}
-            raise QueryRefused(f"There is no column {column.name!r}; there is {listed(known)}.")
+            hint = did_you_mean(column.name, known)
+            raise QueryRefused(f"There is no column {column.name!r}; there is {listed(known)}.{hint}")
         if len(found) > 1:
             raise QueryRefused(f"Column {column.name!r} is in several tables: write table.{column.name}.")
         bare = isinstance(found[0].plain, (exp.Column, exp.Literal, exp.Paren, exp.Boolean, exp.Null))

@@ -38,7 +38,7 @@ SELECT COUNT(*) FROM information_schema.tables
 -- > information_schema.tables is no protected table. FROM takes one of patients, visits, or a subquery that only filters or projects one; never a file, a function or VALUES.
 
 SELECT COUNT(*) FROM main.patients
--- > main.patients is no protected table. FROM takes one of patients, visits, or a subquery that only filters or projects one; never a file, a function or VALUES.
+-- > main.patients is no protected table. FROM takes one of patients, visits, or a subquery that only filters or projects one; never a file, a function or VALUES. Did you mean 'patients'?
 
 SELECT COUNT(*) FROM (VALUES (1), (2)) AS t(x)
 -- > (VALUES (1), (2)) AS t(x) is no protected table. FROM takes one of patients, visits, or a subquery that only filters or projects one; never a file, a function or VALUES.
@@ -317,10 +317,10 @@ SELECT COUNT(*) FROM patients WHERE note = GETENV('HOME')
 -- > GETENV('HOME') is not on the list of what is known to be safe. Use comparisons, AND/OR/NOT, IN, BETWEEN, LIKE, IS NULL, CASE, arithmetic, date parts, CAST or a function of docs/sql.md.
 
 SELECT COUNT(*) FROM patients WHERE note = $1
--- > $1 is not allowed: parameters are filled in before a query is sent. Write the value out.
+-- > $1 is not allowed: it is a parameter without a value. Pass it in `params`.
 
 SELECT COUNT(*) FROM patients WHERE age = ?
--- > ? is not allowed: parameters are filled in before a query is sent. Write the value out.
+-- > ? is not allowed: it is a parameter without a value. Pass it in `params`.
 
 SELECT COUNT(*) FROM patients WHERE [age][1] = 3
 -- > [age][1] is not on the list of what is known to be safe. Use comparisons, AND/OR/NOT, IN, BETWEEN, LIKE, IS NULL, CASE, arithmetic, date parts, CAST or a function of docs/sql.md.

@@ -1,0 +1,104 @@
+"""Values for ? and $name become literals, and no value can become anything else."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from math import inf, nan
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discretion.engines.duckdb import DuckDB
+from discretion.errors import InvalidDeclaration, QueryRefused
+from discretion.query import parse
+from discretion.query.parameter import bound, literal
+from sql_clinic import declared, rows
+
+TABLES = declared(DuckDB(), rows())
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def test_values_are_written_in_the_places_of_question_marks():
+    asked = bound("SELECT COUNT(*) FROM patients WHERE age > ? AND note = ? -- ?\n", [40, "it's ?"])
+    assert "SELECT COUNT(*) FROM patients WHERE age > 40 AND note = 'it''s ?' -- ?\n" == asked
+    assert parse("SELECT COUNT(*) FROM patients WHERE age > 40 AND note = 'it''s ?'", TABLES).text == (
+        parse(asked, TABLES).text
+    )
+
+
+def test_values_are_written_in_the_places_of_names():
+    asked = bound(
+        "SELECT COUNT(*) FROM patients WHERE age > $low AND age < $high AND note <> '$low'", {"low": 1, "high": 2}
+    )
+    assert "SELECT COUNT(*) FROM patients WHERE age > 1 AND age < 2 AND note <> '$low'" == asked
+    assert "age IN ('a', NULL)" == bound("age IN $few", {"few": ["a", None]})
+
+
+def test_a_negative_number_cannot_become_a_comment():
+    assert "SELECT age -(-5) FROM t" == bound("SELECT age -? FROM t", [-5])
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, "NULL"),
+        (True, "TRUE"),
+        (7, "7"),
+        (-7, "(-7)"),
+        (0.1, "0.1"),
+        (1e-7, "0.0000001"),
+        (Decimal("1.50"), "1.50"),
+        ("a'; DROP TABLE x; --", "'a''; DROP TABLE x; --'"),
+        (date(2024, 12, 31), "DATE '2024-12-31'"),
+        (datetime(2024, 12, 31, 8, 5), "TIMESTAMP '2024-12-31 08:05:00'"),
+    ],
+)
+def test_each_kind_of_value_has_a_literal_of_its_own(value, expected):
+    assert expected == literal("Parameter 1", value)
+
+
+@given(st.one_of(st.text(), st.integers(-(2**62), 2**62), FINITE, st.booleans(), st.none()))
+def test_the_database_reads_the_very_value_that_was_given(value):
+    if isinstance(value, str) and ("\0" in value or any("\ud800" <= sign <= "\udfff" for sign in value)):
+        return  # the parser refuses these
+    (found,) = duckdb.execute(f"SELECT {literal('Parameter 1', value)}").fetchone()
+    assert (float(found) if isinstance(value, float) else found) == value
+
+
+@given(st.text())
+def test_no_text_can_change_a_question(text):
+    """The tree of a question with a text in it is the same for every text, but for that text."""
+    asked = bound("SELECT COUNT(*) FROM patients WHERE note = ? AND age > 3", [text])
+    if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
+        with pytest.raises(QueryRefused, match="invalid character"):
+            parse(asked, TABLES)
+        return
+    query = parse(asked, TABLES)
+    known = parse("SELECT COUNT(*) FROM patients WHERE note = 'x' AND age > 3", TABLES)
+    assert known.text.replace("'x'", literal("x", text)) == query.text
+
+
+@pytest.mark.parametrize(
+    ("sql", "params", "said"),
+    [
+        ("SELECT ?, ?", [1], r"has 2 parameter\(s\) written \?, and params has 1"),
+        ("SELECT $ages", {"age": 1}, r"no 'ages'. Did you mean 'age'\?"),
+        ("SELECT $age", {"age": 1, "agee": 2}, r"no \$agee. Did you mean 'age'\?"),
+        ("SELECT ?", "40", "must be a list"),
+        ("SELECT ?", [nan], "type float"),
+        ("SELECT ?", [inf], "type float"),
+        ("SELECT ?", [b"x"], "type bytes"),
+        ("SELECT ?", [[]], "1 to 1,000 values"),
+        ("SELECT ?", [[[1]]], "list of lists"),
+        ("SELECT ?", [datetime(2024, 1, 1, tzinfo=UTC)], "time zone"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(sql, params, said):
+    with pytest.raises(InvalidDeclaration, match=said):
+        bound(sql, params)
+
+
+def test_a_parameter_without_a_value_is_refused():
+    with pytest.raises(QueryRefused, match="Pass it in `params`"):
+        parse("SELECT COUNT(*) FROM patients WHERE age > $low", TABLES)
