@@ -158,9 +158,13 @@ def test_a_question_that_takes_too_long_before_its_charge_costs_nothing(tmp_path
 
 def test_a_question_that_takes_too_long_after_its_charge_stops_the_register(tmp_path):
     with served(tmp_path, answer_every=6.0, limits={"seconds": 4.0}) as town:
-        sleep((5.0 - time() % 6.0) % 6.0)  # a second before a tick: it is charged there, and answered 6 s later
-        with pytest.raises(TableStopped):
-            asked(town, COUNT).result()
+        for _ in range(8):
+            sleep((5.0 - time() % 6.0) % 6.0)  # a second before a tick: it is charged there, and answered 6 s later
+            with pytest.raises((TableStopped, ServiceFailed)) as refusal:
+                asked(town, COUNT).result()
+            if refusal.type is TableStopped:
+                break
+            assert "before anything was charged" in str(refusal.value)  # a busy machine missed the tick
         assert ["charge", "stop"] == kinds(town)
 
 
