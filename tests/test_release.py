@@ -1,4 +1,6 @@
+from itertools import product
 from math import erfc, exp, inf, log, sqrt
+from statistics import NormalDist
 
 import pytest
 
@@ -21,7 +23,10 @@ def test_error_adds_bias_and_noise_as_root_mean_square():
 
 def test_the_half_width_is_exact_for_laplace_noise():
     scale = 2.0
-    assert Error(bias=1, noise=scale * sqrt(2)).half_width(0.95) == pytest.approx(1 + scale * log(20))
+    assert Error(bias=0, noise=scale * sqrt(2)).half_width(0.95) == pytest.approx(scale * log(20))
+    biased = Error(bias=1, noise=scale * sqrt(2)).half_width(0.95)
+    assert 0.05 == pytest.approx(exp(-(biased - 1) / scale) / 2 + exp(-(biased + 1) / scale) / 2)
+    assert Error(bias=0, noise=scale * sqrt(2), pull=1).half_width(0.95) == pytest.approx(1 + scale * log(20))
 
 
 @pytest.mark.parametrize("confidence", [1e-9, 0.1, 0.5, 0.8, 0.9, 0.95, 0.999, 1 - 1e-12, 1 - 2**-53])
@@ -154,3 +159,32 @@ def test_remarks_are_shown_wherever_the_answer_is():
 def test_long_tables_are_cut_in_the_terminal():
     errors = (Error(bias=0, noise=1),) * 50
     assert "10 more rows" in repr(release(columns={"count": tuple(range(50))}, errors={"count": errors}))
+
+
+def test_a_bias_needs_one_tail_of_the_noise_and_never_less():
+    """For both laws, all biases and confidences: the interval misses the truth as often as it says, at most."""
+    for bias, confidence in product((0.001, 0.3, 1.0, 4.0, 50.0), (0.1, 0.5, 0.8, 0.95, 0.999)):
+        half = Error(bias=bias, noise=1.0).half_width(confidence)
+        tails = [-bias - half, bias - half]
+        normal = sum(NormalDist().cdf(tail) for tail in tails)
+        laplace = sum(exp(tail * sqrt(2)) / 2 if tail < 0 else 1 - exp(-tail * sqrt(2)) / 2 for tail in tails)
+        assert max(normal, laplace) <= 1 - confidence + 1e-9
+        assert half <= bias + Error(bias=0.0, noise=1.0).half_width(confidence)
+    assert 4.0 + 1.7 > Error(bias=4.0, noise=1.0).half_width() > 4.0 + 1.6  # 2.12 would be both tails
+    ranks = Error(bias=4.0, noise=1.0, unit="rank")
+    assert 4.0 + log(20) / sqrt(2) == pytest.approx(ranks.half_width())  # a choice may stray to one side only
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "limits", "shown"),
+    [
+        (0.6, 2.8, (0.0, 1.0), "0.6 (0 to 1)"),
+        (12.0, 30.0, (0.0, 20_000.0), "12 (0 to 42)"),
+        (-5.3, 30.0, (0.0, 20_000.0), "-5 (0 to 25)"),
+        (123_456.0, 30_000.0, (0.0, 140_123.0), "123,000 (93,000 to 140,123)"),
+        (50.0, 30.0, (0.0, 100.0), "50 ± 30"),
+    ],
+)
+def test_an_impossible_plus_minus_is_shown_as_an_interval(value, half, limits, shown):
+    error = Error(bias=0.0, noise=half * sqrt(2) / log(20), limits=limits)
+    assert shown == release(columns={"count": (value,)}, errors={"count": (error,)}).rows()[0]["count"]

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from math import ceil, floor, hypot, inf, isfinite, log, log10, sqrt
+from math import ceil, exp, floor, hypot, inf, isfinite, log, log1p, log10, sqrt
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -45,14 +45,19 @@ class Error:
         return self.total if self.expected is None else self.expected
 
     def half_width(self, confidence: float = 0.95) -> float:
-        """Bias and pull, plus the quantile of Laplace or normal noise of this standard deviation, the larger one."""
+        """Return how far the truth may be: noise is taken as Laplace or normal, the one that strays further.
+
+        A bias that is at worst `bias`, on one side, needs a tail of the noise on that side only. Choices among ranks
+        stray to one side, so theirs is added to the whole width of the noise.
+        """
         if not 0 < confidence < 1:
             raise InvalidDeclaration(f"A confidence must be between 0 and 1, got {confidence!r}.")
         missed = 1 - confidence
         if self.quantiles:
             return max(map(abs, self._ends(missed / 2)))
-        deviations = max(log(1 / missed) / sqrt(2), -NormalDist().inv_cdf(missed / 2))
-        return self.bias + self.pull + self.noise * deviations
+        if self.unit == "rank" or not (self.bias and self.noise) or not isfinite(self.bias + self.noise):
+            return self.bias + self.pull + self.noise * _deviations(missed)
+        return self.pull + self.noise * _with_bias(self.bias / self.noise, missed)
 
     def interval(self, value: float, confidence: float = 0.95) -> tuple[float, float]:
         """Where the truth lies with this confidence; in ranks: which ranks the answer may have instead of the asked."""
@@ -90,6 +95,11 @@ class Error:
         """Tell whether the 95% error is more than a tenth of the value, or of the ranks."""
         size = 1.0 if self.unit == "rank" else abs(value) if isinstance(value, int | float) else 0.0
         return self.half_width() > WIDE * size
+
+    def fits(self, value: float) -> bool:
+        """Tell whether everything within the 95% error of the value is possible, so that ± says it well."""
+        low, high = self.limits if self.limits is not None else (-inf, inf)
+        return low <= value - self.half_width() and value + self.half_width() <= high
 
     def is_outside(self, value: float) -> bool:
         """Whether noise took the value where the truth cannot be; ranks are no values."""
@@ -295,13 +305,35 @@ class Release(Shown):
             return f"{_number(value)} (rank ± {_percent(half)}{least})"
         if error.bought:
             return f"{value:,.12g} ({_ends(error.interval(value))})"
-        return _rounded(value, half)
+        return _rounded(value, half) if error.fits(value) else _between(value, half, error)
 
     def _shaped(self, table: Mapping[str, tuple[Any, ...]]) -> Any:
         answers = [table[name] for name in self.errors]
         if len(answers) > 1:
             return tuple(zip(*answers, strict=True))
         return answers[0][0] if len(self) == 1 and len(self.columns) == 1 else answers[0]
+
+
+def _deviations(missed: float) -> float:
+    """Return the larger of the two-sided quantiles of Laplace and normal noise, in standard deviations."""
+    return max(log(1 / missed) / sqrt(2), -NormalDist().inv_cdf(missed / 2))
+
+
+def _with_bias(bias: float, missed: float) -> float:
+    """Return t with P(|bias + noise| > t) = missed for Laplace or normal noise of deviation 1, the larger.
+
+    For Laplace noise of scale s and t ≥ bias this probability is e^(−t/s)·cosh(bias/s).
+    """
+    if missed >= 0.5:
+        return bias + _deviations(missed)
+    times, normal = bias * sqrt(2), NormalDist()
+    laplace = (log(1 / missed) + times + log1p(exp(-2 * times)) - log(2)) / sqrt(2)
+    low, high = bias - normal.inv_cdf(missed), bias - normal.inv_cdf(missed / 2)
+    for _ in range(30):
+        middle = (low + high) / 2
+        outside = normal.cdf(bias - middle) + normal.cdf(-bias - middle)
+        low, high = (middle, high) if outside > missed else (low, middle)
+    return max(laplace, high)
 
 
 def _known(value: Any) -> bool:
@@ -317,6 +349,20 @@ def _rounded(value: float, error: float) -> str:
     wide = max(1, ceil((error + abs(value - near)) / 10.0**place - 1e-6)) * 10.0**place
     decimals = max(0, -place)
     return f"{near:,.{decimals}f} ± {wide:,.{decimals}f}"
+
+
+def _between(value: float, half: float, error: Error) -> str:
+    """Return the value and where the truth lies, to two digits of the error; never a narrower interval than it is."""
+    low, high = error.interval(value)
+    place = max(floor(log10(half)) - 1, -12)
+    decimals, size = max(0, -place), 10.0**place
+    ends = floor(low / size + 1e-6) * size, ceil(high / size - 1e-6) * size
+    limits = error.limits or (-inf, inf)
+    shown = [
+        f"{limit:,.12g}" if beyond else f"{end + 0.0:,.{decimals}f}"  # a limit has all its digits
+        for limit, end, beyond in zip(limits, ends, (ends[0] <= limits[0], ends[1] >= limits[1]), strict=True)
+    ]
+    return f"{round(value, -place) + 0.0:,.{decimals}f} ({shown[0]} to {shown[1]})"
 
 
 def _percent(share: float) -> str:
