@@ -188,3 +188,12 @@ def test_a_bias_needs_one_tail_of_the_noise_and_never_less():
 def test_an_impossible_plus_minus_is_shown_as_an_interval(value, half, limits, shown):
     error = Error(bias=0.0, noise=half * sqrt(2) / log(20), limits=limits)
     assert shown == release(columns={"count": (value,)}, errors={"count": (error,)}).rows()[0]["count"]
+
+
+def test_an_answer_that_says_nothing_says_what_would_help():
+    wide = Error(bias=0.0, noise=50.0, limits=(0.0, 100.0))
+    (remark,) = release(columns={"count": (50.0,)}, errors={"count": (wide,)}).remarks()
+    assert "What would help: about 5 times the share (it would leave half of that), or an assumption" in remark
+    rows = {"key": ("a", "b"), "count": (50.0, 60.0)}
+    (remark,) = release(columns=rows, errors={"count": (wide, wide)}).remarks()
+    assert "fewer columns or groups" in remark

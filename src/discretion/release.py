@@ -209,11 +209,19 @@ class Release(Shown):
                 )
             within = [(value, error) for value, error in answers if error.limits is not None]
             if within and all(error.says_nothing(value) for value, error in within):
-                remarks.append(
-                    f"{name}: too much noise to say anything; the truth may be anywhere that is possible. Ask "
-                    "with a larger share, for fewer columns or groups, or with an assumption you can defend."
-                )
+                remarks.append(f"{name}: too much noise to say anything; the truth may be anywhere that is possible. ")
+                remarks[-1] += self._helps([error for _, error in within])
         return remarks
+
+    def _helps(self, errors: list[Error]) -> str:
+        """Say what would make an answer that says nothing better; noise shrinks in proportion to the share."""
+        ratios = [4 * e.half_width() / (e.limits[1] - e.limits[0]) for e in errors if e.limits and e.unit == "value"]
+        known = [ratio for ratio in ratios if 1 < ratio < inf]
+        larger = (
+            f"about {ceil(max(known)):,} times the share (it would leave half of that)" if known else "a larger share"
+        )
+        fewer = "fewer columns or groups, " if len(self.errors) > 1 or len(self) > 1 else ""
+        return f"What would help: {larger}, {fewer}or an assumption you can defend."
 
     def relations(self) -> dict[str, tuple[Relation, ...]]:
         """For every column whose release estimated it, how choices and values are related, one a row."""
@@ -301,7 +309,7 @@ class Release(Shown):
         if not (isfinite(half) and isfinite(value)):
             return f"{_number(value)} ({f'within {_ends(error.limits)}' if error.limits else 'error unknown'})"
         if error.unit == "rank":
-            least = f", at least {ceil(half * error.rows):,} rows" if error.rows is not None else ""
+            least = f", at least {ceil(min(half, 1.0) * error.rows):,} rows" if error.rows is not None else ""
             return f"{_number(value)} (rank ± {_percent(half)}{least})"
         if error.bought:
             return f"{value:,.12g} ({_ends(error.interval(value))})"

@@ -176,7 +176,20 @@ def test_a_plan_needs_no_root_of_a_negative_number(tmp_path):
     assert 3 == len(plan.choices)
 
 
-def test_answers_released_together_are_not_compared_with_each_alone(ledger):
-    _, plan = planned("SELECT COUNT(cost), SUM(cost), AVG(cost) FROM visits", ledger)
+def test_answers_released_together_are_compared_together(ledger):
+    """One line for each answer and assumption, with the errors that the same question would have under it."""
+    sql = "SELECT COUNT(cost), SUM(cost), AVG(cost) FROM visits"
+    _, plan = planned(sql, ledger)
     assert plan.families
-    assert () == plan.comparison
+    assert 9 == len(plan.comparison)
+    for number, assume in enumerate(("nothing", "gradual", "independent")):
+        _, other = planned(sql, ledger, assume=None if assume == "nothing" else assume)
+        for place, choice in enumerate(other.choices):
+            prediction = plan.choices[place].predictions[number]
+            assert assume == prediction.assume
+            assert choice.mechanism.error == prediction.error
+
+
+def test_an_assumption_that_no_mechanism_uses_is_not_compared(ledger):
+    _, plan = planned("SELECT MEDIAN(cost), QUANTILE_CONT(cost, 0.25) FROM visits", ledger)
+    assert ["nothing", "independent"] == [one.assume for one in plan.choices[0].predictions]

@@ -78,8 +78,8 @@ QUESTIONS = (
     ),
     Step(
         sql="SELECT region, AVG(systolic) AS pressure FROM patients GROUP BY region",
-        options={"share": 0.2, "assume": "independent"},
-        why="An average by region, with an assumption that sharpens it",
+        options={"share": 0.2, "assume": "gradual"},
+        why="An average by region; how choices and values go together is estimated from the release itself",
     ),
     Step(sql="SELECT MEDIAN(age) AS age FROM patients WHERE smoker", why="A median; its error is in ranks"),
     Step(

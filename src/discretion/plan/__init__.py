@@ -16,7 +16,7 @@ from discretion.mechanisms import BY_NAME, MECHANISMS, Belief, Mechanism, answer
 from discretion.mechanisms.joint import JointMember, Kin
 from discretion.mechanisms.option import Options
 from discretion.noise import Floats, Rng
-from discretion.plan.assumption import Prediction, predictions, proposed
+from discretion.plan.assumption import Kindred, Prediction, digits, predictions, proposed
 from discretion.plan.family import Family
 from discretion.preference import MICRO, Specification
 from discretion.release import Error
@@ -52,17 +52,19 @@ class Choice:
     specification: Specification  # what each cohort may spend on it
     label: str = ""  # the aggregate in the words of the question
     belief: Belief = field(default_factory=Belief)
+    kindred: Kindred | None = None  # those it may be released together with, and
+    place: int = 0  # its place among them
 
     @cached_property
     def predictions(self) -> tuple[Prediction, ...]:
         """The predicted error under nothing, gradual and independent.
 
-        Left out where the answer is exact, where there are so many levels that planning three times takes long, and for
-        answers that are released together: alone, each of them would have another part of the share.
+        Left out where the answer is exact, and where there are so many levels that planning three times takes long.
         """
-        together = isinstance(self.mechanism, JointMember)
-        if together or not self.mechanism.error.total or len(self.specification.epsilons) > MOST_COMPARED:
+        if not self.mechanism.error.total or len(self.specification.epsilons) > MOST_COMPARED:
             return ()
+        if self.kindred is not None:
+            return self.kindred.predictions(self.place, self.belief)
         return predictions(self.aggregate, self.specification, self.belief)
 
     @property
@@ -170,31 +172,41 @@ def choose(
     for whole in families if mechanism == "auto" else ():
         for family in (whole, *whole.smaller):
             spends = specification.times(sum(parts[place] for place in family.places))
-            if members := _together(family, [choices[place] for place in family.places], spends, belief):
-                better.append(family)
+            members, is_better = _together(family, [choices[place] for place in family.places], spends, belief)
+            if is_better or family is whole:  # the whole family is what assumptions are compared for
                 for place, choice in zip(family.places, members, strict=True):
                     choices[place] = choice
+            if is_better:
+                better.append(family)
                 break
     return Plan(specification=specification, choices=tuple(choices), source=source, families=tuple(better))
 
 
-def _together(family: Family, alone: Sequence[Choice], specification: Specification, belief: Belief) -> list[Choice]:
-    """Return the choices of a family released together, or none if one of them is as good alone."""
-    kin = [
-        Kin(aggregate=choice.aggregate, wide=place == family.wide)
-        for place, choice in zip(family.places, alone, strict=True)
-    ]
-    grid = alone[family.places.index(family.base)].aggregate
+def _together(
+    family: Family, alone: Sequence[Choice], specification: Specification, belief: Belief
+) -> tuple[list[Choice], bool]:
+    """Return the choices of a family, released together if none of them is as good alone, and whether they are."""
+    kindred = Kindred(
+        kin=tuple(
+            Kin(aggregate=choice.aggregate, wide=place == family.wide)
+            for place, choice in zip(family.places, alone, strict=True)
+        ),
+        grid=alone[family.places.index(family.base)].aggregate,
+        alone=tuple(choice.specification for choice in alone),
+        whole=specification,
+    )
+    choices = [replace(choice, kindred=kindred, place=place) for place, choice in enumerate(alone)]
     errors = [choice.mechanism.error for choice in alone]
-    found = together(kin, grid, specification, belief, errors)
+    found = together(kindred.kin, kindred.grid, specification, belief, errors)
     if found is None:
-        return []
+        return choices, False
     name, made = found
-    candidates = [Candidate(name=name, mechanism=JointMember(joint=made, place=place)) for place in range(len(kin))]
-    return [
+    candidates = [Candidate(name=name, mechanism=JointMember(joint=made, place=place)) for place in range(len(choices))]
+    members = [
         replace(choice, chosen=one, candidates=(one, *choice.candidates), specification=specification)
-        for one, choice in zip(candidates, alone, strict=True)
+        for one, choice in zip(candidates, choices, strict=True)
     ]
+    return members, True
 
 
 def _refuse_unknown(options: Mapping[str, Any], mechanism: str) -> None:
@@ -308,7 +320,7 @@ def _plain(choice: Choice) -> list[str]:
     for candidate in choice.candidates:
         if candidate.name == "minimum" and candidate.error is not None:
             ours, plain = choice.mechanism.error.total, candidate.error.total
-            times = f", {_digits(plain / ours)} times this one" if 0 < ours < float("inf") > plain else ""
+            times = f", {digits(plain / ours)} times this one" if 0 < ours < float("inf") > plain else ""
             size = _size(plain, candidate.error)
             return [f"plain DP with everybody at the strictest ε = {amount(strictest)}: error {size}{times}"]
     return []
@@ -377,12 +389,7 @@ def _shortened(rows: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
 def _size(part: float, error: Error) -> str:
     if not isfinite(part):
         return "no bound"
-    return f"{part:.2%}" if error.unit == "rank" else _digits(part)
-
-
-def _digits(number: float) -> str:
-    """Three digits, or all of those left of the point: 34,360 is read more easily than 3.44e+04."""
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+    return f"{part:.2%}" if error.unit == "rank" else digits(part)
 
 
 def _epsilon(micro: int) -> str:

@@ -1,11 +1,14 @@
 """Assumption: predicted errors under each one, side by side. Nothing is drawn and nothing is charged."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from discretion.errors import Unsuitable
-from discretion.mechanisms import MECHANISMS, Belief, Mechanism
+from discretion.guarantee import Guarantee
+from discretion.mechanisms import MECHANISMS, Belief, Mechanism, together
 from discretion.mechanisms.belief import Assume
+from discretion.mechanisms.joint import Kin
 from discretion.preference import MICRO, Specification
 from discretion.release import Error
 from discretion.render.sheet import amount
@@ -40,7 +43,7 @@ class Prediction:
     most: float  # ε that anybody pays
 
     def __str__(self) -> str:
-        size = f"{self.error.total:.2%} of the ranks" if self.error.unit == "rank" else _digits(self.error.total)
+        size = f"{self.error.total:.2%} of the ranks" if self.error.unit == "rank" else digits(self.error.total)
         costs = f"{self.mechanism}, pay up to {amount(self.most)}"
         return f"assuming {self.assume + ':':<13} error {size} ({costs}); {CLAIMS[self.assume]}"
 
@@ -65,15 +68,66 @@ def predictions(aggregate: Aggregate, specification: Specification, belief: Beli
     """One for every assumption that some mechanism uses; what is expected stays as it is."""
     found = []
     for name, assume in NAMES.items():
-        assumed = Belief(assume=assume, expect=belief.expect)
-        tried = {usual: proposed(usual, aggregate, specification, assumed) for usual in USUAL}
-        suitable = [(usual, one) for usual, one in tried.items() if not isinstance(one, str)]
-        if suitable:
-            usual, best = min(suitable, key=lambda tried: tried[1].error.ranked)
-            most = max(loss.micro_epsilon for loss in best.guarantee.losses.values())
-            found.append(Prediction(assume=name, mechanism=usual, error=best.error, most=most / MICRO))
-    return tuple(found)
+        best = _best(aggregate, specification, Belief(assume=assume, expect=belief.expect))
+        if best is not None:
+            usual, made = best
+            found.append(Prediction(assume=name, mechanism=usual, error=made.error, most=_most(made.guarantee)))
+    return _different(found)
 
 
-def _digits(number: float) -> str:
+def _different(found: Sequence[Prediction]) -> tuple[Prediction, ...]:
+    """Return those that their assumption makes a difference to: no mechanism for ranks estimates a relation."""
+    nothing = [one for one in found if one.assume == "nothing"]
+    same = [one for one in found if one.assume == "gradual" and nothing and one.error == nothing[0].error]
+    return tuple(one for one in found if one not in same)
+
+
+def _best(aggregate: Aggregate, specification: Specification, belief: Belief) -> tuple[str, Mechanism] | None:
+    tried = {usual: proposed(usual, aggregate, specification, belief) for usual in USUAL}
+    suitable = [(usual, one) for usual, one in tried.items() if not isinstance(one, str)]
+    return min(suitable, key=lambda tried: tried[1].error.ranked, default=None)
+
+
+def _most(guarantee: Guarantee) -> float:
+    return max(loss.micro_epsilon for loss in guarantee.losses.values()) / MICRO
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kindred:
+    """Aggregates that can be released together, and what each may spend alone and all of them together."""
+
+    kin: tuple[Kin, ...]
+    grid: Aggregate
+    alone: tuple[Specification, ...]
+    whole: Specification
+
+    def predictions(self, place: int, belief: Belief) -> tuple[Prediction, ...]:
+        """Return the least predicted errors of one of them, released together where that is better."""
+        found = []
+        for name, assume in NAMES.items():
+            best = _kindred(self, Belief(assume=assume, expect=belief.expect))
+            if best:
+                found.append(replace(best[place], assume=name))
+        return _different(found)
+
+
+@lru_cache(maxsize=64)  # every member of a family asks
+def _kindred(kindred: Kindred, belief: Belief) -> tuple[Prediction, ...]:
+    """Return a prediction for every member; none if one of them cannot be answered."""
+    alone = [_best(one.aggregate, each, belief) for one, each in zip(kindred.kin, kindred.alone, strict=True)]
+    best = [one for one in alone if one is not None]
+    if len(best) < len(alone):
+        return ()
+    found = together(kindred.kin, kindred.grid, kindred.whole, belief, [one.error for _, one in best])
+    if found is None:
+        return tuple(
+            Prediction(assume="", mechanism=name, error=one.error, most=_most(one.guarantee)) for name, one in best
+        )
+    name, made = found
+    most = _most(made.guarantee)
+    return tuple(Prediction(assume="", mechanism=name, error=one.error, most=most) for one in made.estimates)
+
+
+def digits(number: float) -> str:
+    """Three digits, or all of those left of the point: 34,360 is read more easily than 3.44e+04."""
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
