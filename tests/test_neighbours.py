@@ -122,14 +122,14 @@ def moves(contributions: Any, *, absent: bool) -> int:
 
 def excesses(world: World, sql: str) -> list[str]:
     """Where somebody moves a statistic further than its sensitivity."""
-    found, absent, k = [], world.table.protects == "presence", world.table.rows_per_person
+    found, absent = [], world.table.protects == "presence"
     for measure, statistics in world.compute(sql):
-        one = measure.aggregate
+        one, k = measure.aggregate, measure.aggregate.rows_per_person
         rows = 0 if one.size_is_public else k if absent or one.groups == 1 else 2 * k
         most = {"totals": one.sensitivity, "counts": one.sensitivity if one.kind in ("count", "people") else rows}
         given = {"totals": statistics.totals, "counts": statistics.counts}
         if statistics.histogram is not None:
-            cells = statistics.histogram.transpose(0, 2, 1).reshape(-1, PEOPLE)
+            cells = statistics.histogram.transpose(0, 2, 1).reshape(-1, statistics.histogram.shape[1])
             given, most = {"cells": cells}, {"cells": k if absent else 2 * k}
         if one.kind in ("count", "people") and one.size_is_public:
             continue  # no row is looked at

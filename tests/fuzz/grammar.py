@@ -65,7 +65,7 @@ class Query:
         return f"SELECT {', '.join([*keys, *columns])} FROM {source}{where}{tail}"
 
     def source(self) -> tuple[str, str]:
-        """Return FROM and WHERE: the table, a subquery that filters, or a join with a lookup."""
+        """Return FROM and WHERE: the table, a subquery that filters or puts rows together, or a join with a lookup."""
         where = f" WHERE {self.truth(3)}" if self.chance(60) else ""
         kind = self.below(20)
         if kind == 0:
@@ -74,7 +74,38 @@ class Query:
             return f"t {self.one(('', 'LEFT '))}JOIN codes ON {self.number(2)} = codes.code", where
         if kind == 2:
             return f"t {self.one(('', 'LEFT '))}JOIN labels ON {self.text(2)} = labels.label", where
+        if kind in (3, 4):
+            return self.per_person(), where
         return "t", where
+
+    def per_person(self) -> str:
+        """Return a subquery that puts each person's rows together; its columns have names of the table's columns."""
+        keys = [key for key in ("k", "e", "b") if self.chance(20)]
+        odd = self.one(NUMBERS)
+        numbers = [f"{self.one(('MIN', 'MAX', 'SUM', 'AVG', 'COUNT'))}({name})" for name in NUMBERS]
+        numbers[NUMBERS.index(odd)] = self.personal_number()
+        columns = ["id", *keys, *(f"{number} AS {name}" for number, name in zip(numbers, NUMBERS, strict=True))]
+        columns += [f"{self.one(('MIN', 'MAX'))}({name}) AS {name}" for name in TIMES]
+        columns += [] if "b" in keys else [f"{self.one(('BOOL_OR', 'BOOL_AND'))}(b) AS b"]
+        where = f" WHERE {self.truth(2)}" if self.chance(40) else ""
+        having = f" HAVING {self.personal_number()} {self.one(COMPARISONS)} {self.number(0)}" if self.chance(15) else ""
+        return f"(SELECT {', '.join(columns)} FROM t{where} GROUP BY {', '.join(['id', *keys])}{having}) s"
+
+    def personal_number(self) -> str:
+        """Return a number that a person's rows give."""
+        filtered = f" FILTER (WHERE {self.truth(1)})" if self.chance(10) else ""
+        kind = self.below(12)
+        if kind < 2:
+            return f"{self.one(('COUNT(*)', f'COUNT({self.any(1)})', f'COUNT(DISTINCT {self.any(1)})'))}{filtered}"
+        if kind < 6:
+            return f"{self.one(('SUM', 'AVG'))}({self.bounded()}){filtered}"
+        if kind < 9:
+            return f"{self.one(('MIN', 'MAX'))}({self.number(2)}){filtered}"
+        if kind == 9:
+            return f"{self.one(('ARG_MIN', 'ARG_MAX'))}({self.number(1)}, {self.one((self.moment, self.number))(1)})"
+        if kind == 10:
+            return f"{self.one(('FIRST', 'LAST'))}({self.number(1)} ORDER BY {self.moment(1)}{self.one(('', ' DESC'))})"
+        return f"({self.personal_number()} {self.one(('+', '-', '*', '/'))} {self.personal_number()})"
 
     def long_chain(self) -> str:
         """Return a query that is wide: many terms, or many aggregates."""

@@ -35,7 +35,7 @@ class Column:
     @property
     def raw(self) -> exp.Expr:
         """The value of a row before it is put on the grid; 1 where every row counts."""
-        return number(1) if self.asked.value is None else _unchecked(self.asked.value)
+        return number(1) if self.asked.value is None else unchecked(self.asked.value)
 
 
 def columns_of(asked: Sequence[Asked], measures: Sequence[Measure]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
@@ -77,7 +77,7 @@ def stepped(column: Column) -> exp.Expr:
     if one.kind == "people":
         stepped = exp.Case(ifs=[exp.If(this=not_null(value), true=exp.column("p"))])
     elif one.kind != "count":
-        stepped = _clamped(one, exp.Cast(this=value, to=DOUBLE.copy()))
+        stepped = clamped(one, exp.Cast(this=value, to=DOUBLE.copy()))
         if column.asked.fill is not None:
             stepped = exp.Coalesce(this=stepped, expressions=[number(column.asked.fill)])
     if column.inclusion is None:
@@ -86,7 +86,7 @@ def stepped(column: Column) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=kept, true=stepped)])
 
 
-def _clamped(one: Aggregate, value: exp.Expr) -> exp.Expr:
+def clamped(one: Aggregate, value: exp.Expr) -> exp.Expr:
     """The grid step of a double; NULL for NULL, NaN (which exceeds infinity) and infinities."""
     low, high = float(one.value(one.lower)), float(one.value(one.upper))
     moved: exp.Expr = value.copy()
@@ -126,7 +126,7 @@ def _within(one: Aggregate, step: exp.Expr) -> exp.Expr:
     return exp.Least(this=above, expressions=[number(float(one.upper))], ignore_nulls=True)
 
 
-def _unchecked(value: exp.Expr) -> exp.Expr:
+def unchecked(value: exp.Expr) -> exp.Expr:
     """A value without the check that it is finite: putting it on the grid checks it again."""
     if isinstance(value, exp.Case) and len(value.args["ifs"]) == 1 and value.args.get("default") is None:
         (only,) = value.args["ifs"]

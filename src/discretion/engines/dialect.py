@@ -14,7 +14,9 @@ _BUILT = frozenset(
     {exp.Case, exp.If, exp.Try, exp.Count, exp.Sum, exp.Min, exp.Max, exp.RowNumber, exp.SHA2, exp.StrPosition}
 )
 OPERATIONS: frozenset[type[exp.Expr]] = frozenset(FUNCTIONS) | _BUILT
-NAMED = frozenset({"ISFINITE", "STRLEN", "HASH", "GROUPING"})  # functions that sqlglot has no node for
+NAMED = frozenset(
+    {"ISFINITE", "STRLEN", "HASH", "GROUPING", "ROW", "STRUCT_EXTRACT"}
+)  # functions that sqlglot has no node for
 
 
 @dataclass(frozen=True, kw_only=True)

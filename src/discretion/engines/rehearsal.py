@@ -12,10 +12,13 @@ from sqlglot import exp
 
 from discretion.engines.rows import Rows
 from discretion.engines.statement import Statement
+from discretion.query import Query
+from discretion.query.gather import PERSON
 from discretion.query.kind import FLOATS, REACH, digits
-from discretion.query.scalar import ROW
+from discretion.query.scalar import ROW, Scalar, pieces
 from discretion.statistics import Request
 
+TOGETHER = "together"  # the made-up rows of people's rows put together
 PLACE = "place of the made-up row"  # one more column of every made-up table: the number of the row, from 1
 MOST_ROWS = 1_000  # of all combinations; pairs take about as many rows as the square of the longest list of values
 _DOUBLES = (
@@ -86,19 +89,26 @@ def shape(request: Request[Rows], register: Mapping[str, str]) -> tuple[Any, ...
 
 
 def unguarded(rows: Rows) -> Iterator[exp.Expr]:
-    """Return the SELECT that computes every operation of a question by itself, over all made-up rows.
+    """Return SELECTs that compute every operation of a question by itself, over all made-up rows.
 
     In the statement, a condition can keep every made-up row from an operation, but not the row it was written for.
     """
-    if not rows.query.pieces:
-        return
-    counted = [exp.Count(this=piece.copy()) for piece in rows.query.pieces]
-    select = exp.select(*counted).from_(exp.alias_(exp.to_table("protected"), ROW, table=True))
-    mine = exp.column(PLACE, table=ROW, quoted=True)
-    for joined in rows.query.lookups:
-        theirs = exp.column(PLACE, table=joined.name, quoted=True)
-        select = select.join(joined.name, on=mine.eq(theirs), join_type="full")
-    yield select
+    gathered = rows.query.gathered
+    of_rows = rows.query.pieces if gathered is None else pieces(gathered.scalars)
+    if of_rows:
+        mine = exp.column(PLACE, table=ROW, quoted=True)
+        select = _counted(of_rows, "protected")
+        for joined in rows.query.lookups:
+            theirs = exp.column(PLACE, table=joined.name, quoted=True)
+            select = select.join(joined.name, on=mine.eq(theirs), join_type="full")
+        yield select
+    if gathered is not None and rows.query.pieces:
+        yield _counted(rows.query.pieces, TOGETHER)
+
+
+def _counted(parts: Iterable[exp.Expr], source: str) -> exp.Select:
+    counted = [exp.Count(this=part.copy()) for part in parts]
+    return exp.select(*counted).from_(exp.alias_(exp.to_table(source), ROW, table=True))
 
 
 def made_up(rows: Rows, register: Mapping[str, str], stated: Statement) -> dict[str, MadeUp]:
@@ -113,7 +123,30 @@ def made_up(rows: Rows, register: Mapping[str, str], stated: Statement) -> dict[
         values = {column: _extremes(types[column].upper(), written) for column in types if column in used}
         sizes = [len(one) for one in values.values()]
         found[name] = MadeUp(columns=types, values=values, rows=_combined(sizes) if sizes else [])
-    return found
+    return found | _made_up_together(rows.query, written)
+
+
+def _made_up_together(query: Query, written: Mapping[str, list[str]]) -> dict[str, MadeUp]:
+    """Return made-up rows of people's rows put together: what no made-up rows add up to is in them, too."""
+    if query.gathered is None:
+        return {}
+    types = {PERSON: query.table.columns[query.table.person]}
+    types |= {key.name: key.sql_type for key in query.gathered.keys}
+    values = {name: _extremes(kind.upper(), written) for name, kind in types.items()}
+    for one in query.gathered.values:
+        types[one.name] = one.column.type
+        values[one.name] = _possible(one.column, written)
+    return {TOGETHER: MadeUp(columns=types, values=values, rows=_combined([len(one) for one in values.values()]))}
+
+
+def _possible(column: Scalar, written: Mapping[str, list[str]]) -> list[str]:
+    """Return extreme values of an aggregate: whole numbers within its reach, and finite doubles."""
+    if column.type in REACH:
+        most = max(column.reach, 2) - 1
+        found = [*map(str, (-most, most, 0, 1, -1)), *_within(written["number"], -most, most)]
+        return [*(f"CAST('{value}' AS {column.type})" for value in dict.fromkeys(found)), "NULL"]
+    found = _extremes(column.type, written)
+    return [value for value in found if column.type != "DOUBLE" or not ("nan" in value or "inf" in value)]
 
 
 def _combined(sizes: Sequence[int]) -> list[list[int]]:

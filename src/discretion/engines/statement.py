@@ -14,9 +14,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, stepped
+from discretion.engines.gathering import put_together
 from discretion.engines.person import among_texts, is_number, person_text, preference, same_person
 from discretion.engines.rows import Rows
 from discretion.query import Joined, Key
+from discretion.query.gather import OWN, PERSON
 from discretion.query.scalar import ROW
 from discretion.query.scalar import column as scalar_column
 from discretion.statistics import Measure
@@ -86,7 +88,8 @@ def statement(rows: Rows, measures: Sequence[Measure], facts: Facts, key: str) -
     columns, names = columns_of(rows.query.asked, measures)
     build = _Build(rows, columns, facts, key)
     kept = build.read()
-    bounds = build.can_exceed and not facts.bounded
+    gathered = rows.query.gathered
+    bounds = build.can_exceed and not facts.bounded and (gathered is None or gathered.exceeds)
     select = build.count(build.bound(kept) if bounds else kept, placed=bounds)
     return Statement(select=select, sources=build.sources, tables=build.tables, columns=columns, names=names)
 
@@ -124,23 +127,32 @@ class _Build:
 
     def read(self) -> exp.Select:
         """Whose row, in which cohort (or with which preference), its keys, its values."""
-        query, table = self.rows.query, self.rows.query.table
-        self.sources["protected"] = table.source
-        person = exp.column(table.person, table=ROW, quoted=True)
-        beside = self.facts.beside
-        rows = exp.to_table("protected") if beside is None else beside.rows
-        self.tables |= {} if beside is None else beside.tables
-        source = exp.select(exp.alias_(person, "p")).from_(exp.alias_(rows, ROW, table=True), copy=False)
-        if not self.facts.owned:
-            source = source.where(not_null(person.copy()), copy=False)
-        for joined in query.lookups:
-            source = self._look_up(source, joined)
-        source = self._membership(source, person).where(*(one.copy() for one in query.where), copy=False)
+        query, person = self.rows.query, exp.column(self.rows.query.table.person, table=ROW, quoted=True)
+        source = self._owned(person)
+        if query.gathered is not None:
+            own = None if self.apart and self.rows.cohorts.register else self._stated()
+            source = put_together(source, person, own, query.gathered, self._key_join)
+            person = exp.column(PERSON, table=ROW)
+        source = self._membership(source.select(exp.alias_(person, "p"), copy=False), person)
+        source = source.where(*(one.copy() for one in query.where), copy=False)
         source = source.select(*(exp.alias_(key.expression, key.name) for key in query.keys), copy=False)
         for column in self.columns:
             if not column.bare:
                 source = source.select(exp.alias_(column.raw, column.name), copy=False)
         return self._on_grid(source)
+
+    def _owned(self, person: exp.Expr) -> exp.Select:
+        """Return the rows that have an owner, with their lookups, as a SELECT without columns."""
+        self.sources["protected"] = self.rows.query.table.source
+        beside = self.facts.beside
+        rows = exp.to_table("protected") if beside is None else beside.rows
+        self.tables |= {} if beside is None else beside.tables
+        source = exp.select().from_(exp.alias_(rows, ROW, table=True), copy=False)
+        if not self.facts.owned:
+            source = source.where(not_null(person.copy()), copy=False)
+        for joined in self.rows.query.lookups:
+            source = self._look_up(source, joined)
+        return source
 
     def bound(self, kept: exp.Select) -> exp.Select:
         """At most k rows a person: every n/k-th of their n rows, ordered by content, from a keyed random start.
@@ -148,7 +160,7 @@ class _Build:
         Which are chosen depends on that person's rows and the key alone, so one person's rows never move another's;
         and every row has the same chance k/n. People within the bound are not touched.
         """
-        most = exp.Literal.number(self.rows.query.table.rows_per_person)
+        most = exp.Literal.number(self.rows.query.rows_per_person)
         names = [*(key.name for key in self.rows.query.keys), *(c.name for c in self.columns if not c.bare), "c"]
         kept = self._placed_keys(kept)
         everyone = exp.Count(this=exp.Star())
@@ -225,7 +237,7 @@ class _Build:
             counted = counted.select(
                 *(exp.alias_(mark, f"{name}_all") for mark, name in zip(marks, histograms, strict=True))
             )
-        single = self.rows.query.table.rows_per_person == 1 and (self.can_exceed or self.facts.bounded)
+        single = self.rows.query.rows_per_person == 1 and (self.can_exceed or self.facts.bounded)
         for column in self.columns:
             counted = counted.select(*aggregates(column, single), copy=False)
         return counted
@@ -258,7 +270,11 @@ class _Build:
         return source.where(exp.GTE(this=cohort.copy(), expression=number(0)), copy=False)
 
     def _own(self) -> exp.Expr:
-        """Return the preference next to a row, raw."""
+        """Return the preference next to a row, or to a person's rows put together, raw."""
+        return self._stated() if self.rows.query.gathered is None else exp.column(OWN, table=ROW)
+
+    def _stated(self) -> exp.Expr:
+        """Return the preference next to a row of the source, raw."""
         if self.facts.beside is not None:
             return exp.column(self.facts.beside.number, table=ROW, quoted=True)
         return preference(exp.column(self.rows.query.table.epsilon, table=ROW, quoted=True), self.facts.epsilon)

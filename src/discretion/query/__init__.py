@@ -22,11 +22,11 @@ from discretion.query.listed import spread
 from discretion.query.place import placed, unfinished
 from discretion.query.relation import ALLOWED, Tables, clauses, relation
 from discretion.query.released import evaluate, typed
-from discretion.query.rowset import Joined, Key, RowSet
-from discretion.query.scalar import only, refuse_deep, unbracketed
+from discretion.query.rowset import Gathered, Joined, Key, PersonValue, RowSet, conditions, with_lookups
+from discretion.query.scalar import only, pieces, refuse_deep
 from discretion.statistics import Aggregate
 
-__all__ = ["Asked", "Joined", "Key", "Order", "OutputColumn", "Query", "parse"]
+__all__ = ["Asked", "Gathered", "Joined", "Key", "Order", "OutputColumn", "PersonValue", "Query", "parse"]
 
 LONGEST = 20_000  # characters of a query
 DEEPEST = 60  # levels of nesting
@@ -80,6 +80,12 @@ class Query:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
+    gathered: Gathered | None = None  # each person's rows are put together first; all of the above is about the result
+
+    @property
+    def rows_per_person(self) -> int:
+        """Return how many rows of one person count at most; those are rows put together where they are."""
+        return self.table.rows_per_person if self.gathered is None else self.gathered.most
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
@@ -202,6 +208,7 @@ def _query(select: exp.Select, tables: Mapping[str, Table]) -> Query:
         keys=grouped,
         where=tuple(one.tame.total for one in found.filters),
         lookups=found.lookups,
+        gathered=found.gathered,
         pieces=_pieces(found, grouped, tuple(answer.asked.values())),
         asked=tuple(answer.asked.values()),
     )
@@ -327,15 +334,14 @@ def _check_released(query: Query) -> None:
 
 def _pieces(found: RowSet, grouped: Sequence[Key], asked: Sequence[Asked]) -> tuple[exp.Expr, ...]:
     """Return every operation on rows by itself: in a CASE or after an AND, a condition could hide it."""
-    scalars = [*found.filters, *(key.scalar for key in grouped), *(joined.on for joined in found.lookups)]
-    seen: set[int] = set()
-    parts = (part for one in (*scalars, *(one for a in asked for one in a.scalars)) for part in one.parts(seen))
-    return tuple(part.total for part in parts)
+    scalars = [*found.filters, *(key.scalar for key in grouped), *(one for a in asked for one in a.scalars)]
+    return pieces([*scalars, *(joined.on for joined in found.lookups if found.gathered is None)])
 
 
 def _check_size(query: Query, found: RowSet) -> None:
     """Refuse what would take too much memory by row, or too many nested calls to write out."""
     scalars = [*found.filters, *(key.scalar for key in query.keys), *(joined.on for joined in found.lookups)]
+    scalars += () if found.gathered is None else found.gathered.scalars
     made = sum(one.made for one in scalars) + sum(one.made for one in query.asked)
     if made > MOST_MADE:
         raise QueryRefused(
@@ -353,14 +359,6 @@ def _released(query: Query) -> list[exp.Expr]:
     return [column.expression for column in query.columns] + [term.expression for term in query.order]
 
 
-def _conditions(node: exp.Expr) -> list[exp.Expr]:
-    """The conditions that AND joins, however they are bracketed."""
-    node = unbracketed(node)
-    if isinstance(node, exp.And):
-        return [*_conditions(node.this), *_conditions(node.expression)]
-    return [node.copy()]
-
-
 def _text(query: Query, found: RowSet) -> str:
     """The question in one spelling, over the table's own columns."""
 
@@ -375,13 +373,11 @@ def _text(query: Query, found: RowSet) -> str:
         return expression.copy().transform(back)
 
     select = exp.select(*(exp.alias_(written(c.expression), c.name, quoted=True) for c in query.columns))
-    select = select.from_(exp.to_identifier(query.table.name))
-    for joined in found.lookups:
-        key = exp.column(joined.lookup.key, table=joined.shown)
-        target = exp.alias_(exp.to_table(joined.named), joined.shown, table=True)
-        on = exp.EQ(this=joined.on.plain.copy(), expression=key)
-        select = select.join(target, on=on, join_type="left" if joined.outer else "")
-    select = select.where(*(part for one in found.filters for part in _conditions(one.plain)))
+    if found.gathered is None:
+        select = with_lookups(select.from_(exp.to_identifier(query.table.name)), found.lookups)
+    else:
+        select = select.from_(found.gathered.text.subquery("gathered"))
+    select = select.where(*conditions(found.filters))
     select = select.group_by(*(key.plain.copy() for key in query.keys)) if query.keys else select
     if query.having is not None:
         select = select.having(written(query.having))

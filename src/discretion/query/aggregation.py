@@ -57,7 +57,7 @@ def asked(node: exp.Expr, relation: RowSet, groups: int) -> Asked:
         return _count(bare, filtered, relation, groups)
     value = _measured(bare, relation)
     kind = _KINDS[type(bare)]
-    shape = _shape(kind, value, relation.table, groups, rank)
+    shape = _shape(kind, value, relation, groups, rank)
     shape = replace(shape, sample=kind == "variance" and not isinstance(bare, POPULATION))
     if filtered is None and value.required:
         complete = _complete(relation)
@@ -109,18 +109,20 @@ def _count(node: exp.Count, filtered: Scalar | None, relation: RowSet, groups: i
     table = relation.table
     if isinstance(node.this, exp.Distinct):
         person = node.this.expressions[0] if len(node.this.expressions) == 1 else None
-        if person is None or not _is_person(scalar(person, relation.scope), table):
+        if person is None or not is_person(scalar(person, relation.scope), table):
             raise QueryRefused(
                 f"{shown(node)} is not allowed: only people can be counted once, by COUNT(DISTINCT {table.person})."
             )
         named = exp.Count(this=exp.Distinct(expressions=[scalar(person, relation.scope).plain.copy()]))
-        rows = 1 if groups == 1 else table.rows_per_person  # one person, one group: at most once, whatever their rows
+        rows = (
+            1 if groups == 1 else relation.rows_per_person
+        )  # one person, one group: at most once, whatever their rows
         complete = filtered is None and _complete(relation, one_row=False)
         shape = Aggregate(
             kind="people", protects=table.protects, groups=groups, rows_per_person=rows, complete=complete
         )
         return _asked(named, filtered, shape, None, None)
-    shape = Aggregate(kind="count", protects=table.protects, groups=groups, rows_per_person=table.rows_per_person)
+    shape = Aggregate(kind="count", protects=table.protects, groups=groups, rows_per_person=relation.rows_per_person)
     if node.this is None or isinstance(node.this, exp.Star):
         shape = replace(shape, complete=filtered is None and _complete(relation))
         return _asked(exp.Count(this=exp.Star()), filtered, shape, None, None)
@@ -155,9 +157,16 @@ def _measured(node: exp.Expr, relation: RowSet) -> Scalar:
         function = type(node)(this=exp.null()).sql("duckdb").partition("(")[0]
         raise QueryRefused(
             f"{shown(node)} needs bounds: without them one person could move it without limit. Ask the steward to "
-            f"declare bounds for {name}, or write {function}(LEAST(GREATEST({name}, 0), 100)) with yours."
+            f"declare {_declarable(relation, name)}, or write {function}(LEAST(GREATEST({name}, 0), 100)) with yours."
         )
     return value.tame
+
+
+def _declarable(relation: RowSet, name: str) -> str:
+    """Say which declaration would give a number bounds."""
+    if relation.gathered is None:
+        return f"bounds for {name}"
+    return f"rows_per_person, and the bounds of what {name} is computed from"
 
 
 def refuse_aggregate(node: exp.Expr) -> None:
@@ -170,7 +179,7 @@ def refuse_aggregate(node: exp.Expr) -> None:
     refuse(node)
 
 
-def _is_person(value: Scalar, table: Table) -> bool:
+def is_person(value: Scalar, table: Table) -> bool:
     """Whether it is the person's column itself: what is computed from it can be the same for several people."""
     return value.columns == {table.person} and isinstance(value.plain.unnest(), exp.Column)
 
@@ -187,8 +196,9 @@ def _complete(relation: RowSet, one_row: bool = True) -> bool:
     """Whether everybody in the register takes part, so that the number of people is public.
 
     Even a single group leaves out those whose key is another: GROUP BY CASE WHEN smoker THEN 'yes' END is a filter.
+    How many have rows left to be put together is private.
     """
-    whole = not (relation.grouped or relation.filters or relation.lookups)
+    whole = not (relation.grouped or relation.filters or relation.lookups or relation.gathered)
     return whole and relation.table.protects == "value" and (relation.table.rows_per_person == 1 or not one_row)
 
 
@@ -215,7 +225,8 @@ def _named(node: exp.Expr, kind: Kind, value: Scalar, rank: Fraction | None) -> 
     return (exp.PercentileDisc if disc else exp.PercentileCont)(this=column, expression=share)
 
 
-def _shape(kind: Kind, value: Scalar, table: Table, groups: int, rank: Fraction | None) -> Aggregate:
+def _shape(kind: Kind, value: Scalar, relation: RowSet, groups: int, rank: Fraction | None) -> Aggregate:
+    table = relation.table
     shape = gridded(
         kind,
         value.low or Fraction(0),
@@ -224,7 +235,7 @@ def _shape(kind: Kind, value: Scalar, table: Table, groups: int, rank: Fraction 
         whole=value.whole,
         step=_declared_step(value, table),
         groups=groups,
-        rows_per_person=table.rows_per_person,
+        rows_per_person=relation.rows_per_person,
         rank=rank,
     )
     candidates = shape.upper - shape.lower + 1

@@ -1,6 +1,6 @@
 """GROUP BY: keys whose values are known in public, so that every answer shows all of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
@@ -20,8 +20,13 @@ from discretion.query.scalar import Scalar, listed, only, shown, unbracketed
 
 def keys(select: exp.Select, found: RowSet) -> tuple[Key, ...]:
     """The keys of a SELECT, each once."""
-    distinct = {bare(key.plain): key for key in _listed(select, found)}
-    return tuple(replace(key, name=f"k{i}") for i, key in enumerate(distinct.values()))
+    return numbered((key(term, found) for term in terms(select, found)), "k")
+
+
+def numbered(found: Iterable[Key], letter: str) -> tuple[Key, ...]:
+    """Return keys, each once, with names such as k0, k1."""
+    distinct = {bare(key.plain): key for key in found}
+    return tuple(replace(key, name=f"{letter}{i}") for i, key in enumerate(distinct.values()))
 
 
 def bare(node: exp.Expr) -> str:
@@ -29,7 +34,8 @@ def bare(node: exp.Expr) -> str:
     return unbracketed(node).sql("duckdb", comments=False, normalize=True)
 
 
-def _listed(select: exp.Select, found: RowSet) -> list[Key]:
+def terms(select: exp.Select, found: RowSet) -> list[exp.Expr]:
+    """Return the terms of GROUP BY as the expressions that they stand for."""
     group = select.args.get("group")
     if group is None:
         return []
@@ -38,9 +44,9 @@ def _listed(select: exp.Select, found: RowSet) -> list[Key]:
     only(group, "expressions", "all")
     items = [item.this if isinstance(item, exp.Alias) else item for item in select.expressions]
     if group.args.get("all"):
-        return [_key(item, found) for item in items if item.find(*AGGREGATES) is None]
+        return [item for item in items if item.find(exp.AggFunc, *AGGREGATES) is None]
     aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
-    return [_key(_meant(node, items, aliases, found), found) for node in group.expressions]
+    return [_meant(node, items, aliases, found) for node in group.expressions]
 
 
 def _meant(node: exp.Expr, items: Sequence[exp.Expr], aliases: Mapping[str, exp.Expr], found: RowSet) -> exp.Expr:
@@ -56,13 +62,14 @@ def _meant(node: exp.Expr, items: Sequence[exp.Expr], aliases: Mapping[str, exp.
 
 
 @placed
-def _key(node: exp.Expr, found: RowSet) -> Key:
+def key(node: exp.Expr, found: RowSet) -> Key:
+    """Return the key that an expression is, or refuse it."""
     if isinstance(node, (exp.Cube, exp.Rollup, exp.GroupingSets)):
         raise QueryRefused("CUBE, ROLLUP and GROUPING SETS ask several questions. Ask them one by one.")
-    key = scalar(node, found.scope)
-    if found.table.person in key.columns:
+    value = scalar(node, found.scope)
+    if found.table.person in value.columns:
         raise QueryRefused(f"GROUP BY {shown(node)} would answer about single people. Group by declared keys.")
-    values, image = key.domain(), _image(key, found.table)
+    values, image = value.domain(), _image(value, found.table)
     if values is None:
         values = image
     elif image and None in image and None not in values:
@@ -73,11 +80,11 @@ def _key(node: exp.Expr, found: RowSet) -> Key:
             f"the steward to declare keys (declared: {listed(found.table.keys)}), or write CASE WHEN ... THEN 'value' "
             "ELSE 'other' END."
         )
-    sql_type = DOUBLE if key.kind == "number" and key.type != BIGINT else key.type
-    if not all(_fits(value, sql_type) for value in values):
+    sql_type = DOUBLE if value.kind == "number" and value.type != BIGINT else value.type
+    if not all(_fits(one, sql_type) for one in values):
         raise QueryRefused(f"The keys declared for {shown(node)} are not all of its type {sql_type}. Ask the steward.")
-    typed = key.tame.to(sql_type)
-    return Key(name="", plain=key.plain, expression=typed.total, sql_type=sql_type, values=values, scalar=typed)
+    typed = value.tame.to(sql_type)
+    return Key(name="", plain=value.plain, expression=typed.total, sql_type=sql_type, values=values, scalar=typed)
 
 
 def _image(key: Scalar, table: Table) -> tuple[Any, ...] | None:

@@ -9,6 +9,7 @@ from sqlglot import exp
 from discretion.declaration.table import Lookup, Table
 from discretion.errors import QueryRefused, did_you_mean
 from discretion.query.expression import predicate, scalar
+from discretion.query.gather import gathered
 from discretion.query.kind import common
 from discretion.query.place import placed, start_of
 from discretion.query.rowset import Joined, RowSet
@@ -30,8 +31,7 @@ _CLAUSES = {
     "qualify": "QUALIFY filters by window functions, which give every row an answer. Use HAVING on aggregates",
     "windows": "Window functions give every row an answer. Ask for an aggregate by group",
     "sample": "Sampling is the mechanism's work, where it pays off in privacy. Ask about the whole table",
-    "group": "GROUP BY in a subquery is a question of its own. Ask it first, or group in the outer query",
-    "having": "HAVING in a subquery needs aggregates of people's rows. Use it in the outer query",
+    "having": "HAVING in a subquery needs GROUP BY with the person. Use WHERE, or HAVING in the outer query",
     "limit": "LIMIT on people's rows picks some of them. Use it in the outer query, on the answer",
     "offset": "OFFSET on people's rows picks some of them. Use it in the outer query, on the answer",
     "order": "ORDER BY in a subquery has no effect: rows of people have no order. Use it on the answer",
@@ -129,8 +129,11 @@ def _projected(node: exp.Expr, alias: str, tables: Tables) -> RowSet:
     """A subquery as a relation: its columns are expressions over the protected table."""
     if not isinstance(node, exp.Select):
         raise QueryRefused(f"{shown(node)} is not allowed: a subquery may only filter or project one table.")
-    clauses(node, *ALLOWED)
+    groups = ("group", "having") if node.args.get("group") else ()
+    clauses(node, *ALLOWED, *groups)
     inner = relation(node, tables)
+    if groups:
+        return gathered(node, inner, alias)
     columns: dict[str, Scalar] = {}
     for item in node.expressions:
         if isinstance(item, exp.Star):
@@ -149,6 +152,8 @@ def _projected(node: exp.Expr, alias: str, tables: Tables) -> RowSet:
 def _join(found: RowSet, join: exp.Join, tables: Tables) -> RowSet:
     only(join, "this", "on", "using", "side", "kind", "method")
     target = join.this
+    if found.gathered is not None:
+        raise QueryRefused(f"Join {shown(target)} inside the subquery, before each person's rows are put together.")
     lookups = {name.lower(): lookup for name, lookup in found.table.lookups.items()}
     name = target.name.lower() if isinstance(target, exp.Table) else ""
     if name not in lookups or name in tables.defined:

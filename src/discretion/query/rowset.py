@@ -1,13 +1,16 @@
 """Row sets: what a question reads, as FROM, JOIN, WITH, subqueries and WHERE describe it."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from sqlglot import exp
 
 from discretion.declaration.table import Lookup, Table
 from discretion.errors import QueryRefused
-from discretion.query.scalar import Scalar, Scope
+from discretion.query.scalar import Scalar, Scope, unbracketed
+from discretion.statistics import Aggregate
+
+Gathering = Literal["count", "distinct", "sum", "mean", "min", "max"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,14 +27,59 @@ class Joined:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Key:
+    """One GROUP BY key and every value it shows; rows with another value are left out."""
+
+    name: str  # k0, k1, ...: what the answer's arithmetic calls it
+    plain: exp.Expr
+    expression: exp.Expr  # total, over the table's columns, of type `sql_type`
+    sql_type: str
+    values: tuple[Any, ...]
+    scalar: Scalar
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonValue:
+    """One aggregate over the rows of one person. It depends on these rows alone, and not on their order."""
+
+    name: str  # a0, a1, ...: what the engine's SQL calls it
+    function: Gathering
+    column: Scalar  # the aggregate, as a column of the rows put together
+    value: exp.Expr | None = None  # of one row, total; None: every row counts
+    order: exp.Expr | None = None  # min, max: take the value of the row where this is least or largest
+    grid: Aggregate | None = None  # sum, mean: values are added as whole steps of this grid; None: they are exact
+    ends: tuple[exp.Expr | None, exp.Expr | None] = (None, None)  # sum, mean of exact numbers: where they are clamped
+    scalars: tuple[Scalar, ...] = ()  # what `value` and `order` are made of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathered:
+    """Each person's rows put together: one row a person, or one for each key that their rows have."""
+
+    values: tuple[PersonValue, ...]
+    keys: tuple[Key, ...]  # g0, g1, ...
+    where: tuple[exp.Expr, ...]  # total conditions on rows, before they are put together
+    scalars: tuple[Scalar, ...]  # everything that is computed of a row
+    most: int  # rows of one person afterwards
+    exceeds: bool  # there can be more, so that some must be chosen
+    text: exp.Select  # canonical
+
+
+@dataclass(frozen=True, kw_only=True)
 class RowSet:
-    """A protected table seen through subqueries that only filter and project."""
+    """A protected table seen through subqueries that filter, project, or put each person's rows together."""
 
     table: Table
     scope: Scope
     filters: tuple[Scalar, ...] = ()
     lookups: tuple[Joined, ...] = ()
     grouped: bool = False  # rows whose keys are not among those shown are left out
+    gathered: Gathered | None = None  # each person's rows were put together; `filters` are about the result
+
+    @property
+    def rows_per_person(self) -> int:
+        """Return how many of these rows a person has at most."""
+        return self.table.rows_per_person if self.gathered is None else self.gathered.most
 
     @property
     def columns(self) -> dict[str, Scalar]:
@@ -45,13 +93,23 @@ class RowSet:
         return everything
 
 
-@dataclass(frozen=True, kw_only=True)
-class Key:
-    """One GROUP BY key and every value it shows; rows with another value are left out."""
+def with_lookups(select: exp.Select, lookups: tuple[Joined, ...]) -> exp.Select:
+    """Return a canonical SELECT with its lookups joined."""
+    for joined in lookups:
+        key = exp.column(joined.lookup.key, table=joined.shown)
+        target = exp.alias_(exp.to_table(joined.named), joined.shown, table=True)
+        on = exp.EQ(this=joined.on.plain.copy(), expression=key)
+        select = select.join(target, on=on, join_type="left" if joined.outer else "")
+    return select
 
-    name: str  # k0, k1, ...: what the answer's arithmetic calls it
-    plain: exp.Expr
-    expression: exp.Expr  # total, over the table's columns, of type `sql_type`
-    sql_type: str
-    values: tuple[Any, ...]
-    scalar: Scalar
+
+def conditions(filters: tuple[Scalar, ...]) -> list[exp.Expr]:
+    """Return the conditions that AND joins, however they are bracketed, for a canonical SELECT."""
+    return [part for one in filters for part in _conditions(one.plain)]
+
+
+def _conditions(node: exp.Expr) -> list[exp.Expr]:
+    node = unbracketed(node)
+    if isinstance(node, exp.And):
+        return [*_conditions(node.this), *_conditions(node.expression)]
+    return [node.copy()]

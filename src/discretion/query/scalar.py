@@ -110,6 +110,12 @@ class Scalar:
         return tuple(range(low, high + 1)) if high - low < MOST_VALUES else None
 
 
+def pieces(scalars: Iterable[Scalar]) -> tuple[exp.Expr, ...]:
+    """Return the total form of every operation that `scalars` are made of, each once."""
+    seen: set[int] = set()
+    return tuple(part.total for one in scalars for part in one.parts(seen))
+
+
 def literal(value: Any, sql_type: str, plain: exp.Expr) -> Scalar:
     """A constant, written `plain` in the query."""
     value = as_type(value, sql_type)

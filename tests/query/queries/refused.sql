@@ -119,7 +119,7 @@ SELECT COUNT(*) FROM (SELECT DISTINCT region FROM patients) AS regions
 -- > SELECT DISTINCT lists values of people's rows. Ask COUNT(*) ... GROUP BY a column with declared keys.
 
 SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM patients GROUP BY region) AS counts
--- > GROUP BY in a subquery is a question of its own. Ask it first, or group in the outer query.
+-- > GROUP BY in a subquery must name the person: GROUP BY id puts each person's rows together. Any other grouping is a question of its own: ask it first, or group in the outer query.
 
 SELECT AVG(m) FROM (SELECT MAX(age) AS m FROM patients) AS top
 -- > MAX(age) is not allowed: it is an aggregate. Aggregates stand in SELECT, HAVING or ORDER BY, and not inside each other.
