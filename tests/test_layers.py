@@ -23,6 +23,7 @@ LAYERS = [
     "mechanisms engines ledger",
     "plan",
     "answer arrays protection",
+    "outlook",
     "connection",
     "learn social",
     "papers",

@@ -121,9 +121,14 @@ def finish(paid: Paid, *, engine: Engine, ledger: Ledger, clock: Clock = NO_TICK
 
 def explain(question: Question, *, ledger: Ledger) -> Plan:
     """Return the plan that `answer` would charge: who would pay what, for which accuracy. It sees no data."""
+    return outlook_of(question, ledger=ledger)[0]
+
+
+def outlook_of(question: Question, *, ledger: Ledger) -> tuple[Plan, Offer]:
+    """Return the plan that `answer` would charge, and what everybody can spend on it. It sees no data."""
     with _parsed(question, ledger) as (query, seen):
         conditions = _conditions(question, query, seen.register(query.table.register), seen)
-    return _plan(question, conditions)
+    return _plan(question, conditions), conditions.offer
 
 
 def _pay(question: Question, engine: Engine, ledger: Ledger, clock: Clock, tell: Tell) -> Paid | str:

@@ -24,6 +24,7 @@ from discretion.ledger.audit import LedgerAudit, audit_ledger
 from discretion.ledger.clock import Clock
 from discretion.ledger.listing import Balance, History
 from discretion.mechanisms.belief import Assume
+from discretion.outlook import Outlook, outlook
 from discretion.plan import Plan
 from discretion.protection import Protection
 from discretion.release import Release
@@ -282,6 +283,10 @@ class Connection:
     def explain(self, sql: str, **how: Any) -> Plan:
         """What `sql` would cost whom and how good the answer would be, with the same options. Free; sees no data."""
         return flow.explain(Question(sql=sql, **how), ledger=self._ledger)
+
+    def outlook(self, question: Question) -> Outlook:
+        """Return what a question would cost each level, how many such are left, and what would help. Free."""
+        return outlook(question, ledger=self._ledger)
 
     # Everybody ------------------------------------------------------------------------------------------------------
 

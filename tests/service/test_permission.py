@@ -16,6 +16,8 @@ FOR_ALL = {"GET /", "GET /health", "GET /metrics", "GET /v1/openapi.json", "GET 
 FOR_ALL |= {"GET /promise", "POST /sign-out", "GET /oidc", "GET /oidc/callback"}
 FOR_MEMBERS = {"GET /v1/tables", "POST /v1/explain", "POST /v1/query", "GET /v1/answers/{entry}", "GET /v1/balance"}
 FOR_MEMBERS |= {"GET /v1/history", "GET /v1/head"}
+FOR_MEMBERS |= {"GET /ask", "POST /ask", "POST /ask/explain", "GET /answers/{entry}", "GET /answers/{entry}/download"}
+FOR_MEMBERS |= {"GET /tables", "GET /history", "GET /balance"}
 FOR_PEOPLE = {"GET /v1/receipt", "GET /v1/levels", "POST /v1/prefer"}
 ABOUT_ONESELF = {"GET /me", "GET /me/choose", "POST /me/choose", "GET /me/chosen", "GET /me/answers", "GET /me/print"}
 
@@ -71,7 +73,15 @@ def test_other_methods_and_paths_do_not_exist(town):
     with town.http("sam") as client:
         for method in ("PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
             assert 405 == client.request(method, "/v1/tables").status_code
-        for path in ("/v1", "/v1/", "/v1/tables/", "/v1/unknown", "//v1/tables", "/static/../app.py", "/v1/tables%00"):
+        for path in (
+            "/v1",
+            "/v1/",
+            "/v1/tables/",
+            "/v1/unknown",
+            f"{town.url}//v1/tables",
+            "/static/../app.py",
+            "/v1/tables%00",
+        ):
             response = client.get(path)
             assert 404 == response.status_code, path
             assert response.headers["cache-control"] == "no-store"

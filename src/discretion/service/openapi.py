@@ -41,7 +41,8 @@ def _operation(one: Endpoint) -> dict[str, Any]:
     told: dict[str, Any] = {
         "summary": one.summary,
         "description": f"For: {', '.join(roles)}.",
-        "operationId": re.sub(r"\W+", "_", one.route.replace("/v1/", "").lower()).strip("_"),
+        "operationId": re.sub(r"\W+", "_", one.route.replace("/v1/", "").lower()).strip("_")
+        + "_page" * (one.gives == "html"),
         "responses": _responses(one),
     }
     names = re.findall(r"{(\w+)}", one.path)

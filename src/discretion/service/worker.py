@@ -18,11 +18,12 @@ from discretion.answer import Paid, Question
 from discretion.connection import Connection, connect
 from discretion.errors import DiscretionError
 from discretion.noise import repeatable_coins
+from discretion.outlook import Outlook
 from discretion.service.shown import plan_facts
 
 logger = logging.getLogger(__name__)
 
-Kind = Literal["ask", "finish", "explain", "call"]
+Kind = Literal["ask", "finish", "explain", "outlook", "call"]
 HEADROOM = 2 << 30  # bytes that Python and its libraries may use besides what a question may
 
 
@@ -93,6 +94,7 @@ class Desk:
             "ask": self._ask,
             "finish": self._finish,
             "explain": self._explain,
+            "outlook": self._outlook,
             "call": self._call,
         }
         try:
@@ -118,6 +120,10 @@ class Desk:
     def _explain(self, task: Task) -> dict[str, Any]:
         sql, how = task.payload
         return plan_facts(self._db.explain(sql, **how))
+
+    def _outlook(self, task: Task) -> Outlook:
+        question: Question = task.payload
+        return self._db.outlook(question)
 
     def _call(self, task: Task) -> tuple[Any, list[dict[str, Any]]]:
         """Call a method of the connection that admits sources; return its result and what the steward is warned of."""

@@ -6,10 +6,11 @@ from discretion.service.permission import Role
 
 Links = tuple[tuple[str, str], ...]  # (path, what it is called)
 
+_ASKING: Links = (("/ask", "Ask"), ("/tables", "Tables"), ("/history", "History"), ("/balance", "What is left"))
 NAVIGATION: Mapping[Role, Links] = {
     "person": (("/me", "My choice"), ("/me/answers", "Answers"), ("/me/print", "Copy to keep")),
-    "analyst": (),
-    "steward": (),
+    "analyst": (*_ASKING,),
+    "steward": (*_ASKING,),
     "nobody": (),
 }
 

@@ -19,9 +19,9 @@ def digits(number: float, most: int = 3) -> str:
     return f"{number:.{max(0, most - 1 - floor(log10(abs(number))))}f}".rstrip("0").rstrip(".")
 
 
-def percent(share: float) -> str:
-    """Return a part of a whole with at most three significant digits: 5 %."""
-    return f"{digits(100 * share)} %"
+def percent(share: float, most: int = 2) -> str:
+    """Return a part of a whole with two significant digits: 5 %, 0.12 %."""
+    return f"{digits(100 * share, most)}\N{NO-BREAK SPACE}%"
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

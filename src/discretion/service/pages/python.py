@@ -1,0 +1,34 @@
+"""Python: a question becomes the program that asks it, to be copied into a notebook."""
+
+from discretion.answer import Question
+
+DEFAULTS = Question(sql="")
+
+
+def as_python(url: str, question: Question) -> str:
+    """Return a program that asks the same question."""
+    names = ("share", "mechanism", "assume", "expect", "with_interval", "partial")
+    options = [(name, getattr(question, name)) for name in names if getattr(question, name) != getattr(DEFAULTS, name)]
+    said = "".join(f"    {name}={value!r},\n" for name, value in options)
+    return (
+        "import os\n\nimport discretion as dn\n\n"
+        f'db = dn.connect({url!r}, token=os.environ["DISCRETION_TOKEN"])\n'
+        f"answer = db.sql(\n    {_text(question.sql)},\n{said})\nanswer"
+    )
+
+
+def stored_as_python(url: str, entry: str) -> str:
+    """Return a program that fetches an answer again, free of charge."""
+    return (
+        "import os\n\nimport discretion as dn\n\n"
+        f'db = dn.connect({url!r}, token=os.environ["DISCRETION_TOKEN"])\n'
+        f"answer = db.answer({entry!r})\nanswer"
+    )
+
+
+def _text(sql: str) -> str:
+    """Return a text as Python writes it: over several lines if that needs no escapes."""
+    if "\n" in sql and "\\" not in sql and '"""' not in sql and not sql.endswith('"') and sql.isprintable() is False:
+        plain = all(sign.isprintable() or sign == "\n" for sign in sql)
+        return f'"""{sql}"""' if plain else repr(sql)
+    return repr(sql)

@@ -1,0 +1,96 @@
+"""What a question would cost, how many such are left, and what would make a silent answer speak."""
+
+import pytest
+
+from clinics import clinic
+from discretion.answer import Question
+from discretion.errors import BudgetExhausted, QueryRefused
+from discretion.outlook import _others
+
+COUNT = "SELECT COUNT(*) FROM patients WHERE smoker"
+GROUPED = "SELECT region, AVG(age), COUNT(*) FROM patients GROUP BY region ORDER BY region"
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory):
+    with clinic(tmp_path_factory.mktemp("outlook")) as made:
+        yield made
+
+
+def test_an_outlook_says_what_is_charged_and_how_often(tmp_path):
+    """The number of questions left is exact: so many are answered, and then one is refused."""
+    with clinic(tmp_path) as db:
+        db.sql("SELECT COUNT(*) FROM visits", share=0.3)
+        before = {row["epsilon"]: row["spent"] for row in db.balance()}
+        outlook = db.outlook(Question(sql=COUNT, share=0.2))
+        db.sql(COUNT, share=0.2)
+        after = {row["epsilon"]: row["spent"] for row in db.balance()}
+        for level in outlook.levels:
+            assert level.pays == pytest.approx(after[level.epsilon] - before[level.epsilon], abs=1e-9)
+            assert level.spent == pytest.approx(before[level.epsilon], abs=1e-9)
+        assert 0 < outlook.parts[0] <= outlook.parts[1] <= 0.2
+        for n in range(outlook.left - 1):
+            db.sql(COUNT.replace("smoker", f"age > {n}"), share=0.2)
+        with pytest.raises(BudgetExhausted):
+            db.sql("SELECT COUNT(*) FROM patients WHERE age > 77", share=0.2)
+
+
+def test_those_with_nothing_left_pay_nothing_and_are_counted(tmp_path):
+    with clinic(tmp_path) as db:
+        db.prefer(3, 0)
+        db.sql(COUNT, share=1, mechanism="minimum")
+        outlook = db.outlook(Question(sql="SELECT COUNT(*) FROM visits", share=0.1))
+        exhausted = [level for level in outlook.levels if level.exhausted]
+        assert exhausted
+        assert all(level.pays == 0 for level in exhausted if level.exhausted == level.people)
+        assert 0 < outlook.parts[1] <= 0.1
+
+
+def test_a_good_question_needs_no_advice(db):
+    outlook = db.outlook(Question(sql=COUNT, share=0.2))
+    assert ((), ()) == (outlook.silent, outlook.ways)
+    assert len(outlook.errors) == len(outlook.plan["aggregates"]) == 1
+
+
+def test_a_silent_question_is_told_the_cheapest_ways_and_they_work(db):
+    question = Question(sql=GROUPED, share=0.0005)
+    outlook = db.outlook(question)
+    assert outlook.silent
+    assert 1 <= len(outlook.ways) <= 3
+    assert sorted(outlook.ways, key=lambda way: (way.part, way.error)) == list(outlook.ways)
+    for way in outlook.ways:
+        again = db.outlook(way.question)
+        assert way.silent == bool(again.silent)
+        assert not way.silent
+        assert way.part == pytest.approx(again.parts[1])
+
+
+def test_no_smaller_share_on_the_list_would_do(db):
+    outlook = db.outlook(Question(sql=COUNT, share=0.0001))
+    (way,) = [way for way in outlook.ways if way.change == "share"]
+    for share in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5):
+        if share < way.question.share:
+            assert db.outlook(Question(sql=COUNT, share=share)).silent
+
+
+def test_fewer_groups_and_fewer_columns_are_questions_of_their_own(db):
+    found = {change: other.sql for change, other in _others(Question(sql=GROUPED))}
+    assert {"share", "assume", "groups", "columns"} == set(found)
+    assert "GROUP BY" not in found["groups"]
+    assert "COUNT" not in found["columns"].upper()
+    for sql in found.values():
+        assert db.outlook(Question(sql=sql, share=0.5)).levels
+    assert ["share"] == [change for change, _ in _others(Question(sql="not SQL", assume="gradual"))][:1]
+
+
+def test_when_nothing_helps_the_most_promising_are_told(db, monkeypatch):
+    monkeypatch.setattr("discretion.outlook.SHARES", (0.0001,))
+    ways = db.outlook(Question(sql="SELECT AVG(income) FROM patients", share=0.00005)).ways
+    assert ways
+    assert all(way.silent for way in ways)
+
+
+@pytest.mark.parametrize("sql", ["SELECT age FROM patients", "SELECT 1", "SELECT COUNT(*) FROM nobody"])
+def test_what_cannot_be_asked_has_no_outlook(db, sql):
+    with pytest.raises(QueryRefused):
+        db.outlook(Question(sql=sql))
