@@ -175,12 +175,6 @@ def test_whole_numbers_are_not_shifted_by_bounds_between_them():
     assert pytest.approx(AGES.mean(), abs=1e-3) == release.value
 
 
-def test_a_grid_is_for_quantiles_and_does_not_round_sums():
-    values = INCOME - 500
-    release = dn.sum(values, epsilon=np.full(N, 500.0), bounds=(-500, 500), grid=100)
-    assert pytest.approx(values.sum(), abs=60) == release.value
-
-
 def test_large_totals_are_exact_integers_before_the_noise():
     """Sums and squares of nine-digit numbers: a double would lose the last digits."""
     values = np.full(N, 999_999_999)
@@ -228,15 +222,22 @@ def test_options_follow_the_name():
         (lambda: dn.count([True], epsilon=[-0.1]), InvalidPreference, "missing, negative, infinite"),
         (lambda: dn.count([True], epsilon=[float("inf")]), InvalidPreference, "missing, negative, infinite"),
         (lambda: dn.count([True], epsilon=["strict"]), InvalidPreference, "must be a number"),
-        (lambda: dn.count([True], epsilon=0.1), InvalidPreference, "one epsilon per person"),
+        (lambda: dn.count([True, True], epsilon=[[0.1, 0.1]]), InvalidDeclaration, "one epsilon per person"),
+        (lambda: dn.count([True], epsilon={"Ada": 0.1}), InvalidDeclaration, "needs person="),
         (lambda: dn.count([], epsilon=[]), InvalidPreference, "one epsilon per person"),
         (lambda: dn.count([True, True], epsilon=[0, 0]), InvalidPreference, "above 0"),
-        (lambda: dn.sum([1.0], epsilon=[1]), TypeError, "bounds"),
-        (lambda: dn.sum([1.0], epsilon=[1], bounds=None), InvalidDeclaration, "known beforehand"),
+        (lambda: dn.sum([1.0], epsilon=[1]), InvalidDeclaration, "sum needs bounds="),
+        (
+            lambda: dn.sum([1.0], epsilon=[1], bonds=(0, 1)),
+            InvalidDeclaration,
+            "'bonds'. Did you mean 'bounds'",
+        ),
+        (lambda: dn.sum([1.0], epsilon=[1], bounds=(0, 1), grid=1), InvalidDeclaration, "no option 'grid'"),
+        (lambda: dn.sum([1.0], epsilon=[1], bounds=None), InvalidDeclaration, "without looking"),
         (lambda: dn.sum([1.0], epsilon=[1], bounds=(5, 1)), InvalidDeclaration, "ascend"),
         (lambda: dn.sum([1.0], epsilon=[1], bounds=(1, 1)), InvalidDeclaration, "ascend"),
         (lambda: dn.sum([1.0], epsilon=[1], bounds=(0, float("inf"))), InvalidDeclaration, "finite"),
-        (lambda: dn.sum([1.0], epsilon=[1], bounds=(0, 1), grid=0), InvalidDeclaration, "grid"),
+        (lambda: dn.median([1.0], epsilon=[1], bounds=(0, 1), grid=0), InvalidDeclaration, "grid must be"),
         (lambda: dn.median([1.0], epsilon=[1], bounds=(0, 1e12), grid=1e-6), InvalidDeclaration, "coarser grid"),
         (lambda: dn.sum([1.0], epsilon=[1], bounds=(0, 1e300)), InvalidDeclaration, "within"),
         (lambda: dn.sum([1.0], epsilon=[1], bounds=(0, 1e-300)), InvalidDeclaration, "closer"),

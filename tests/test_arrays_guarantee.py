@@ -3,6 +3,7 @@
 The law is read off at the sources of noise: what is added to, or chosen among, is recorded on its way there.
 """
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -14,10 +15,11 @@ import pytest
 import discretion as dn
 from contracts import ROUNDING, Atoms, Shifts, loss
 from discretion import noise
+from discretion.arrays import question
 
 EPSILON = (0.1, 1.0)
 STATES = (1, 3, None)  # None: has no value; under presence, is absent
-BOUNDS = {"bounds": (1, 3), "grid": 1}  # away from 0, where nothing is not the same as the least
+BOUNDS = {"bounds": (1, 3)}  # away from 0, where nothing is not the same as the least
 COLUMNS = {
     "list": list,
     "numpy": lambda values: np.array(values, dtype=np.float64),
@@ -33,8 +35,8 @@ QUESTIONS = {
     "sum": (dn.sum, BOUNDS, ["weighted", "partition"]),
     "mean": (dn.mean, BOUNDS, ["weighted"]),
     "variance": (dn.variance, BOUNDS, ["weighted"]),
-    "median": (dn.median, BOUNDS, ["weighted_rank", "exponential"]),
-    "maximum": (dn.max, BOUNDS, ["weighted_rank"]),
+    "median": (dn.median, BOUNDS | {"grid": 1}, ["weighted_rank", "exponential"]),
+    "maximum": (dn.max, BOUNDS | {"grid": 1}, ["weighted_rank"]),
     "mode": (dn.mode, {"categories": [1, 3]}, ["weighted_rank", "exponential"]),
 }
 
@@ -113,6 +115,81 @@ def test_required_values_are_protected_though_some_are_missing(law_of, question)
 def test_whole_numbers_that_cannot_be_missing_are_protected(law_of, question):
     asked, shape, (name, *_) = QUESTIONS[question]
     check(law_of, lambda v: asked(np.array(v), epsilon=EPSILON, mechanism=name, **shape), "value", STATES[:2])
+
+
+# Several rows of one person, and groups -----------------------------------------------------------------------------
+
+ROWS = ((), (1,), (3,), (1, 3), (3, 3))  # what one person may have; two rows at most
+PLACED = (
+    (),
+    (("x", 1),),
+    (("y", 3),),
+    (("x", 3), ("y", 1)),
+    (("x", 3), ("z", 3)),
+    (("x", 3), ("x", 3)),
+)  # "z" is no declared group
+
+
+def of_people(asked, protects, **how):
+    """Ask about rows that two people have: each state is one person's rows."""
+
+    def ask(states):
+        rows = [(name, row) for name, rows in zip("ab", states, strict=True) for row in rows]
+        values = pa.array([row[1] if isinstance(row, tuple) else row for _, row in rows], pa.int64())
+        groups = {"by": pa.array([row[0] for _, row in rows], pa.string()), "keys": ["x", "y"]} if "by" in how else {}
+        return asked(
+            values,
+            **(how | groups),
+            epsilon=dict(zip("ab", EPSILON, strict=True)),
+            person=pa.array([name for name, _ in rows], pa.string()),
+            rows_per_person=2,
+            protects=protects,
+        )
+
+    return ask
+
+
+def check_people(law_of, ask, protects, states):
+    """Replace all rows of one person: by any others under value, from or to none under presence."""
+    charges = [charge.micro_epsilon / 1e6 for charge in ask((states[1],) * 2).guarantee.losses.values()]
+    laws = {rows: law_of(lambda rows=rows: ask(rows)) for rows in product(states, repeat=2)}
+    for rows, (person, new) in product(laws, product(range(2), states)):
+        if protects == "presence" and rows[person] and new:
+            continue
+        neighbour = (*rows[:person], new, *rows[person + 1 :])
+        assert loss(laws[rows], laws[neighbour]) <= charges[person] + ROUNDING, (rows, neighbour)
+
+
+@pytest.mark.parametrize("protects", ["value", "presence"])
+@pytest.mark.parametrize("question", [name for name in QUESTIONS if name != "count"])
+def test_nobody_loses_more_than_the_charge_with_several_rows(law_of, question, protects):
+    asked, shape, (name, *_) = QUESTIONS[question]
+    check_people(law_of, of_people(asked, protects, mechanism=name, **shape), protects, ROWS)
+
+
+@pytest.mark.parametrize("protects", ["value", "presence"])
+@pytest.mark.parametrize("question", ["sum", "mean", "histogram", "median"])
+def test_nobody_loses_more_than_the_charge_in_groups(law_of, question, protects):
+    asked, shape, (name, *_) = QUESTIONS[question]
+    check_people(law_of, of_people(asked, protects, mechanism=name, by=True, **shape), protects, PLACED)
+
+
+@pytest.mark.parametrize("how", [{}, {"by": True}])
+def test_noise_for_one_row_would_be_noticed_with_two(law_of, monkeypatch, how):
+    """A planted bug: every person has two rows, the noise is for one."""
+    shaped = question._shaped
+    monkeypatch.setattr(question, "_shaped", lambda *given: replace(shaped(*given), rows_per_person=1))
+    monkeypatch.setattr(question, "limited", lambda column, *_: column)
+    states = PLACED if how else ROWS
+    with pytest.raises(AssertionError):
+        check_people(law_of, of_people(dn.sum, "value", mechanism="weighted", **BOUNDS, **how), "value", states)
+
+
+def test_noise_for_one_group_would_be_noticed_with_two(law_of):
+    """A planted bug: where values are protected, a row that changes its group moves both."""
+    ask = of_people(dn.histogram, "presence", mechanism="weighted", categories=[1, 3])
+    with pytest.raises(AssertionError):
+        check_people(law_of, ask, "value", ROWS)
 
 
 def test_a_category_for_nobody_would_be_noticed(law_of):

@@ -14,8 +14,8 @@ import discretion
 SRC = Path(discretion.__file__).parent
 
 LAYERS = [
-    "errors render",
-    "preference",
+    "errors render calendar",
+    "preference parameter",
     "guarantee noise relation",
     "statistics release",
     "declaration",

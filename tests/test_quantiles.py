@@ -117,7 +117,7 @@ def test_the_interval_of_an_extreme_ends_at_the_bound(ask, place):
 
 
 def test_an_interval_needs_a_quantile_that_knows_its_error():
-    with pytest.raises(InvalidDeclaration, match="not for a mean"):
+    with pytest.raises(InvalidDeclaration, match="mean has no option 'with_interval'"):
         dn.mean(INCOME, epsilon=EPSILON, bounds=BOUNDS, with_interval=True)
     with pytest.raises(Unsuitable, match="does not know its error"):
         dn.median(INCOME, epsilon=EPSILON, bounds=BOUNDS, mechanism="smooth", required=True, with_interval=True)

@@ -63,7 +63,7 @@ def test_groups_are_a_table():
     assert (1.0, 2.0) == table.value
     assert [("N", 1.0), ("S", 2.0)] == list(table)
     assert 2 == len(table)
-    assert ["region", "count", "count_error"] == table.to_arrow().column_names
+    assert ["region", "count", "count_low", "count_high", "count_rmse"] == table.to_arrow().column_names
     assert [1.0, 2.0] == table.to_pandas()["count"].tolist()
 
 

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discretion.arrays import count, histogram, mean, median, mode, quantile, sum, variance
+    from discretion.arrays import count, histogram, mean, median, mode, quantile, std, sum, variance
     from discretion.arrays import maximum as max
     from discretion.arrays import minimum as min
     from discretion.connection import Connection, connect
@@ -46,12 +46,13 @@ __all__ = [
     "mode",
     "personalize",
     "quantile",
+    "std",
     "sum",
     "variance",
 ]
 
 # A public name is loaded when it is first used: arrays need no SQL, and SQL needs no estimators.
-_ARRAYS = ("count", "histogram", "mean", "median", "mode", "quantile", "sum", "variance")
+_ARRAYS = ("count", "histogram", "mean", "median", "mode", "quantile", "std", "sum", "variance")
 _HOMES = {name: ("arrays", name) for name in _ARRAYS} | {"max": ("arrays", "maximum"), "min": ("arrays", "minimum")}
 _HOMES |= {name: ("connection", name) for name in ("Connection", "connect")}
 _HOMES |= {name: ("declaration.table", name) for name in ("Lookup", "Policy")}
@@ -69,4 +70,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *(name for name in globals() if name not in __all__)]
+    """Show the product, not its modules."""
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

@@ -36,10 +36,7 @@ class Preference:
 
 def allowance(epsilon: ArrayLike) -> Integers:
     """Whole micro-ε, rounded down; 0.29 is 290,000 although its double lies a hair below."""
-    try:
-        values = np.asarray(epsilon, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidPreference("Every epsilon must be a number, got something else.") from None
+    values = epsilons(epsilon)
     if not bool(np.all(np.isfinite(values) & (values >= 0) & (values <= LARGEST_EPSILON))):
         raise InvalidPreference(
             f"Every epsilon must be from 0 to {LARGEST_EPSILON:g} (0: never use my data), got at least one that is "
@@ -49,6 +46,19 @@ def allowance(epsilon: ArrayLike) -> Integers:
     nearest = np.rint(scaled)
     is_decimal = np.abs(scaled - nearest) <= 4 * np.spacing(np.maximum(scaled, 1.0))
     return np.where(is_decimal, nearest, np.floor(scaled)).astype(np.int64)
+
+
+def epsilons(chosen: ArrayLike | Sequence[str] | str, levels: Mapping[str, float] | None = None) -> NDArray[np.float64]:
+    """Return what one person or everybody chose as numbers; `levels` says what the names of levels stand for."""
+    given = np.asarray(chosen)
+    if levels is not None:
+        return np.array(_named(given.ravel().tolist(), levels), dtype=np.float64).reshape(given.shape)
+    try:
+        return given.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidPreference(
+            "Every epsilon must be a number, or the name of a level that levels={'strict': 0.1, ...} explains."
+        ) from None
 
 
 def round_down(micro_epsilon: Integers, menu: Iterable[float]) -> Integers:
@@ -97,7 +107,7 @@ class Specification:
         menu: Iterable[float] | None = None,
     ) -> tuple["Specification", Integers]:
         """From one ε (or one name of `levels`) per person; also each person's cohort, by number."""
-        micro_epsilon = allowance(_named(epsilon, levels) if levels is not None else epsilon)
+        micro_epsilon = allowance(epsilons(epsilon, levels))
         if micro_epsilon.ndim != 1 or micro_epsilon.size == 0:
             raise InvalidPreference(
                 f"There must be one epsilon per person in one dimension, got shape {micro_epsilon.shape}."

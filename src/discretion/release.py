@@ -1,18 +1,23 @@
 """Release: the answer, its guarantee and its error, never one without the others."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
+from datetime import date
 from math import ceil, exp, floor, hypot, inf, isfinite, log, log1p, log10, sqrt
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from discretion.calendar import days, outwards
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee
 from discretion.relation import Relation, draw
 from discretion.render.sheet import Sheet, Shown
+
+if TYPE_CHECKING:
+    import pandas
 
 WIDE = 0.1  # an error beyond this part of the answer calls for a comparison of assumptions
 
@@ -135,28 +140,46 @@ class Release(Shown):
         return self._shaped(self.errors)
 
     def interval(self, confidence: float = 0.95) -> Any:
-        """The interval of `value`, in the same shape."""
-        bounds = {
-            name: tuple(
-                e.interval(v, confidence) if isinstance(v, int | float) or e.asked is not None else None
-                for v, e in zip(self.columns[name], errors, strict=True)
-            )
-            for name, errors in self.errors.items()
-        }
-        return self._shaped(bounds)
+        """Return the interval of `value`, in the same shape; in ranks where the error is in ranks."""
+        return self._shaped(self._by_cell(lambda value, error: _interval(value, error, confidence)))
+
+    @property
+    def low(self) -> Any:
+        """Return the lower end of the 95% interval of `value`, in the same shape.
+
+        None where the error is in ranks: ask for a median with `with_interval` to have an interval in its own units.
+        """
+        return self._shaped(self._by_cell(lambda value, error: _end(value, error, 0)))
+
+    @property
+    def high(self) -> Any:
+        """Return the upper end of the 95% interval of `value`; see `low`."""
+        return self._shaped(self._by_cell(lambda value, error: _end(value, error, 1)))
 
     def explain(self) -> str:
         """Why this mechanism: the candidates, what each cohort is charged, and plain DP for comparison."""
         return self.explanation
 
     def to_arrow(self) -> pa.Table:
-        """The answer as an Arrow table; `<name>_error` columns hold the root mean squared errors."""
-        errors = {f"{name}_error": [e.total for e in column] for name, column in self.errors.items()}
-        return pa.table({**{name: list(values) for name, values in self.columns.items()}, **errors})
+        """Return the answer as an Arrow table.
 
-    def to_pandas(self) -> Any:
-        """The answer as a pandas data frame (needs pandas)."""
-        return self.to_arrow().to_pandas()
+        Next to an answered column `x` are `x_low` and `x_high`, the ends of its 95% interval, and `x_rmse`, the root
+        mean squared error that was predicted. Where the error is in ranks (a share of the rows), their names say so:
+        `x_rank_low`, `x_rank_high`, `x_rank_rmse`.
+        """
+        table: dict[str, list[Any]] = {name: list(values) for name, values in self.columns.items()}
+        intervals = self._by_cell(_interval)
+        for name, errors in self.errors.items():
+            stem = f"{name}_rank" if any(error.unit == "rank" for error in errors) else name
+            for place, end in enumerate(("low", "high")):
+                table[f"{stem}_{end}"] = [None if found is None else found[place] for found in intervals[name]]
+            table[f"{stem}_rmse"] = [error.total for error in errors]
+        return pa.table(table)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return the answer as a pandas data frame, with the columns of `to_arrow` (needs pandas)."""
+        frame: pandas.DataFrame = self.to_arrow().to_pandas()
+        return frame
 
     def stored(self) -> str:
         """Return everything, as the text that the ledger keeps."""
@@ -266,7 +289,7 @@ class Release(Shown):
         """Return the answer as rows, with errors, intervals and guarantee."""
         errors = {
             name: [
-                {"bias": e.bias, "noise": e.noise, "unit": e.unit, "interval": e.interval(v) if _known(v) else None}
+                {"bias": e.bias, "noise": e.noise, "unit": e.unit, "interval": _interval(v, e)}
                 for v, e in zip(self.columns[name], column, strict=True)
             ]
             for name, column in self.errors.items()
@@ -295,6 +318,10 @@ class Release(Shown):
             )
         ]
 
+    def _by_cell(self, of: Callable[[Any, Error], Any]) -> dict[str, tuple[Any, ...]]:
+        """Return something about every answer and its error, for every answered column."""
+        return {name: tuple(map(of, self.columns[name], errors)) for name, errors in self.errors.items()}
+
     def _assumed(self) -> list[str]:
         return sorted({e.assumption for column in self.errors.values() for e in column if e.assumption})
 
@@ -304,6 +331,8 @@ class Release(Shown):
             return str(value)
         error = self.errors[name][row]
         half = error.half_width()
+        if isinstance(value, date):
+            return f"{value} ({_dates(value, error) if error.unit == 'value' else f'rank ± {_percent(half)}'})"
         if not isinstance(value, int | float):  # a category: how far from the most frequent it may be
             return f"{value} (at most {_percent(half)} short)" if error.unit == "rank" else str(value)
         if not (isfinite(half) and isfinite(value)):
@@ -344,8 +373,18 @@ def _with_bias(bias: float, missed: float) -> float:
     return max(laplace, high)
 
 
-def _known(value: Any) -> bool:
-    return isinstance(value, int | float)
+def _interval(value: Any, error: Error, confidence: float = 0.95) -> tuple[Any, Any] | None:
+    """Return the interval of one answer; None for a category, which has none."""
+    if isinstance(value, date) and error.asked is None:
+        return outwards(*error.interval(float(days(value)), confidence), value)
+    known = isinstance(value, int | float) or error.asked is not None
+    return error.interval(value, confidence) if known else None
+
+
+def _end(value: Any, error: Error, end: int) -> Any:
+    """Return one end of the 95% interval in the units of the value, None if there is none."""
+    found = _interval(value, error) if error.unit == "value" else None
+    return None if found is None else found[end]
 
 
 def _rounded(value: float, error: float) -> str:
@@ -381,6 +420,10 @@ def _percent(share: float) -> str:
 def _ends(interval: tuple[float, float]) -> str:
     """All their digits: one left out could be one inwards."""
     return f"{interval[0]:,.12g} to {interval[1]:,.12g}"
+
+
+def _dates(value: date, error: Error) -> str:
+    return " to ".join(str(end) for end in outwards(*error.interval(float(days(value))), value))
 
 
 def _number(value: float) -> str:

@@ -10,7 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from discretion.engines.arrays import ArrayRows, bits, categories_of, compute, numbers
+from discretion.engines.arrays import ArrayRows, compute
+from discretion.engines.values import bits, categories_of, numbers
 from discretion.errors import InvalidDeclaration
 from discretion.noise import simulation
 from discretion.statistics import Aggregate, Measure, Request
@@ -77,10 +78,9 @@ def test_conditions_hold_where_they_are_true(condition):
 
 
 def test_categories_are_numbered_and_others_left_out():
-    column = categories_of(pd.Series(["b", "a", "z", None]), ["a", "b"])
-    assert [True, True, False, False] == column.present.tolist()
-    assert [1, 0] == column.group[:2].tolist()
-    assert [0, 1] == categories_of(np.array([10, 20, 30]), [10, 20]).group[:2].tolist()
+    column = categories_of(pd.Series(["b", "a", "z", None]), ["a", "b"], name="c")
+    assert [1, 0, -1, -1] == column.place.tolist()
+    assert [0, 1] == categories_of(np.array([10, 20, 30]), [10, 20], name="c").place[:2].tolist()
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,12 @@ def test_categories_are_numbered_and_others_left_out():
     ],
 )
 def test_categorical_types_are_categories_too(values):
-    column = categories_of(values, ["a", "b"])
-    assert [True, True, False] == column.present.tolist()
-    assert [1, 0] == column.group[:2].tolist()
+    column = categories_of(values, ["a", "b"], name="c")
+    assert [1, 0, -1] == column.place.tolist()
 
 
 def test_nobody_having_a_category_is_not_an_error():
-    assert [False, False] == categories_of([None, None], ["a"]).present.tolist()
+    assert [-1, -1] == categories_of([None, None], ["a"], name="c").place.tolist()
 
 
 def test_values_are_clamped_before_they_are_put_on_the_grid():
@@ -127,11 +126,11 @@ def test_what_is_no_column_of_numbers_is_refused_without_quoting_it(values):
 
 def test_categories_of_another_type_are_refused():
     with pytest.raises(InvalidDeclaration, match="of the values' type"):
-        categories_of(np.array([1, 2]), ["a", "b"])
+        categories_of(np.array([1, 2]), ["a", "b"], name="c")
 
 
 def test_a_column_never_shows_its_values():
-    assert "ArrayColumn(people=2, private)" == repr(numbers(np.array([41, 42])))
+    assert "ArrayColumn(rows=2, private)" == repr(numbers(np.array([41, 42])))
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
@@ -139,7 +138,7 @@ def test_missing_is_no_category(missing):
     """Under presence an absence must count nowhere: with a category of its own, it would count there."""
     for values in (["a", None], np.array([1.0, np.nan]), pa.array([1.0, float("nan")])):
         with pytest.raises(InvalidDeclaration, match="not None or NaN"):
-            categories_of(values, ["a" if isinstance(values, list) else 1.0, missing])
+            categories_of(values, ["a" if isinstance(values, list) else 1.0, missing], name="c")
 
 
 def test_a_masked_array_may_miss_values_whatever_its_type():

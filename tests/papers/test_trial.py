@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discretion.engines.arrays import bits, numbers
+from discretion.engines.values import bits, numbers
 from discretion.mechanisms import Belief
 from discretion.mechanisms.partition import propose as partition
 from discretion.noise import simulation

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from discretion.engines.arrays import ArrayColumn, ArrayRows, bits, compute, numbers
+from discretion.engines.arrays import ArrayColumn, ArrayRows, compute
+from discretion.engines.values import bits, numbers
 from discretion.mechanisms import Belief
 from discretion.noise import Floats, simulation
 from discretion.plan import choose

@@ -1,23 +1,12 @@
-"""Arrays as an engine: columns of any library become whole numbers by group and cohort.
+"""Arrays as an engine: columns become whole numbers by group and cohort."""
 
-Whether values may be missing, and whether they are whole, is a property of the array's type, which is public: integers
-and booleans of NumPy (or pandas over NumPy) cannot be missing, everything else can. A list or an array of objects has
-no type of its own: what its values happen to be decides nothing.
-"""
-
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
-from numbers import Real
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discretion import noise
-from discretion.errors import InvalidDeclaration
 from discretion.noise import Floats, Rng
 from discretion.preference import Integers
 from discretion.statistics import Aggregate, Measure, Request, Statistics
@@ -25,9 +14,10 @@ from discretion.statistics import Aggregate, Measure, Request, Statistics
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArrayColumn:
-    """One value per person. Private."""
+    """One value per row. Private."""
 
-    present: NDArray[np.bool_]  # whether the person has a value (or, for a condition, whether it holds)
+    present: NDArray[np.bool_]  # whether the row has a value (or, for a condition, whether it holds)
+    inside: NDArray[np.bool_] | None = None  # whether the row is in a declared group; None: all are
     group: Integers | None = None  # None: one group
     values: NDArray[Any]  # 0 where not present
     nullable: bool = True  # by type, not by content
@@ -38,7 +28,11 @@ class ArrayColumn:
         return len(self.present)
 
     def __repr__(self) -> str:
-        return f"ArrayColumn(people={len(self)}, private)"
+        return f"ArrayColumn(rows={len(self)}, private)"
+
+    def grouped(self, group: Integers, inside: NDArray[np.bool_]) -> "ArrayColumn":
+        """Return the same column in groups; a row in no group does not count."""
+        return replace(self, group=group, inside=inside)
 
     def filled(self) -> "ArrayColumn":
         """Return the same column for a question in which everybody has a value."""
@@ -46,8 +40,9 @@ class ArrayColumn:
 
     @property
     def counted(self) -> NDArray[np.bool_]:
-        """Return who counts."""
-        return np.ones(len(self), dtype=bool) if self.required else self.present
+        """Return which rows count."""
+        there = np.ones(len(self), dtype=bool) if self.required else self.present
+        return there if self.inside is None else there & self.inside
 
     def steps(self, aggregate: Aggregate) -> Integers:
         """Return each value as a grid step; for somebody without a value, the step of 0.
@@ -80,6 +75,11 @@ class ArrayRows:
     column: ArrayColumn
     cohort: Integers  # of each person, by its place in the specification
     cohorts: int
+    person: Integers | None = None  # whose each row is; None: there is one row for each person, in order
+
+    def each(self, by_person: NDArray[Any]) -> NDArray[Any]:
+        """Return for every row what its person has."""
+        return by_person if self.person is None else by_person[self.person]
 
 
 def compute(request: Request[ArrayRows], rng: Rng = None) -> tuple[Statistics, ...]:
@@ -87,12 +87,31 @@ def compute(request: Request[ArrayRows], rng: Rng = None) -> tuple[Statistics, .
     return tuple(_statistics(measure, request.source, rng) for measure in request.measures)
 
 
+def limited(column: ArrayColumn, person: Integers, most: int, rng: Rng = None) -> ArrayColumn:
+    """Return the column with at most `most` rows of each person, chosen at random among those that count.
+
+    Which are chosen depends on that person's rows alone, so one person's rows never move another's. A row of nobody
+    does not count.
+    """
+    counted = column.counted & (person >= 0)
+    coin = noise.coins(len(column), rng)
+    order = np.lexsort((coin, ~counted, person))  # by person, rows that count first, in random order
+    sorted_person = person[order]
+    first = np.searchsorted(sorted_person, sorted_person, side="left")
+    kept = np.zeros(len(column), dtype=bool)
+    kept[order] = np.arange(len(column)) - first < most
+    return replace(column, inside=counted & kept)
+
+
 def _statistics(measure: Measure, rows: ArrayRows, rng: Rng) -> Statistics:
     aggregate, column = measure.aggregate, rows.column
     used = column.counted
     if measure.inclusion is not None:  # every measure tosses coins of its own: losses add up for independent ones only
-        used = used & noise.keep(noise.coins(len(column), rng), measure.inclusion, rows.cohort)
-    cell = rows.cohort if column.group is None else column.group * rows.cohorts + rows.cohort
+        # One coin a person: all rows of a person are kept, or none.
+        kept = noise.keep(noise.coins(len(rows.cohort), rng), measure.inclusion, rows.cohort)
+        used = used & rows.each(kept)
+    cohort = rows.each(rows.cohort)
+    cell = cohort if column.group is None else column.group * rows.cohorts + cohort
     everybody = bool(used.all())
     cell = cell if everybody else cell[used]
     shape = (aggregate.groups, rows.cohorts)
@@ -128,103 +147,3 @@ def _sums(values: Integers, largest: int, cell: Integers, size: int) -> Any:
     high = np.bincount(cell, weights=values >> 32, minlength=size)
     parts = [part.astype(np.int64).astype(object) for part in (low, middle, high)]
     return parts[0] + parts[1] * 2**16 + parts[2] * 2**32
-
-
-def numbers(values: Any) -> ArrayColumn:
-    """A column of numbers; missing, NaN and infinite ones are not present."""
-    array, nullable = _array(values)
-    whole = _is_typed(values) and (pa.types.is_integer(array.type) or pa.types.is_boolean(array.type))
-    if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or pa.types.is_boolean(array.type)):
-        array = _cast(array, pa.float64())
-    present = ~np.asarray(array.is_null()) | (not nullable)
-    plain = _plain(array)
-    if plain.dtype.kind == "f":
-        present &= np.isfinite(plain)
-        plain = np.where(present, plain, 0)
-    return ArrayColumn(
-        present=present,
-        values=plain,
-        nullable=nullable or plain.dtype.kind == "f",
-        whole=whole,
-    )
-
-
-def bits(condition: Any) -> ArrayColumn:
-    """A column that is present where the condition holds."""
-    column = numbers(condition)
-    return replace(column, present=column.present & (column.values != 0), nullable=True)
-
-
-def categories_of(values: Any, categories: Sequence[Any]) -> ArrayColumn:
-    """A column whose group is the category's number; other values are not present.
-
-    Missing is no category: where presence is protected, it is an absence, which must count nowhere.
-    """
-    if len(set(categories)) != len(categories) or not len(categories):
-        raise InvalidDeclaration("categories must be one or more different values.")
-    array, _ = _array(values)
-    if pa.types.is_dictionary(array.type):  # a categorical type
-        array = array.dictionary_decode()
-    try:
-        kind = None if pa.types.is_null(array.type) else array.type
-        known = pa.array(list(categories), type=kind, from_pandas=True)
-        array = array.cast(known.type)  # changes nothing, unless nobody has a value
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise InvalidDeclaration(f"categories must be of the values' type, {array.type}.") from None
-    if known.null_count:
-        raise InvalidDeclaration("categories must be values that people can have, not None or NaN.")
-    found = pc.index_in(array, value_set=known)
-    present = ~np.asarray(found.is_null())
-    group = np.asarray(pc.fill_null(found, 0)).astype(np.int64)
-    return ArrayColumn(present=present, group=group, values=np.zeros(len(present)))
-
-
-def _array(values: Any) -> tuple[Any, bool]:
-    """Any one-dimensional column as an Arrow array, and whether its type has missing values."""
-    if hasattr(values, "to_arrow"):  # Polars
-        values = values.to_arrow()
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if isinstance(values, pa.Array):
-        return values, True
-    dtype = getattr(values, "dtype", None)
-    nullable = not (isinstance(dtype, np.dtype) and dtype.kind in "iub") or isinstance(values, np.ma.MaskedArray)
-    if np.ndim(values) != 1:
-        raise InvalidDeclaration(f"There must be one value per person, got {np.ndim(values)} dimensions.")
-    try:
-        return pa.array(values, from_pandas=True), nullable
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        if not all(value is None or isinstance(value, Real) for value in values):
-            raise InvalidDeclaration("Values must all be of one type.") from None
-        return pa.array(map(_double, values), pa.float64(), from_pandas=True), nullable
-
-
-def _double(value: Any) -> float | None:
-    """Python's own numbers may be of any size and mixed: which there are is data, and no reason to refuse."""
-    try:
-        return None if value is None else float(value)
-    except OverflowError:
-        return inf if value > 0 else -inf
-
-
-def _is_typed(values: Any) -> bool:
-    dtype = getattr(values, "dtype", None)
-    return isinstance(values, pa.Array | pa.ChunkedArray) or (dtype is not None and str(dtype) != "object")
-
-
-def _cast(array: Any, target: Any) -> Any:
-    """By type alone: whether text happens to spell numbers is data."""
-    try:
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        if not (pa.types.is_null(array.type) or pa.types.is_primitive(array.type) or pa.types.is_decimal(array.type)):
-            raise NotImplementedError
-        return array.cast(target, safe=False)
-    except (pa.ArrowException, NotImplementedError):
-        raise InvalidDeclaration(f"Values must be numbers, got {array.type}.") from None
-
-
-def _plain(array: Any) -> NDArray[Any]:
-    if array.null_count:
-        array = pc.fill_null(array, pa.scalar(0).cast(array.type))
-    return np.asarray(array.to_numpy(zero_copy_only=False))

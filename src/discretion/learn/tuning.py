@@ -71,7 +71,7 @@ def count_with_pilot(condition: Any, *, epsilon: ArrayLike, portion: float = 0.1
     pilot = count(ones[strict], epsilon=offered[strict] / MICRO, mechanism="weighted", rng=rng)
     low, high = pilot.interval(0.95)
     people_asked = int(strict.sum())
-    expected = tuple(float(np.clip(end / people_asked, 0, 1)) for end in (low, high))
+    expected = float(np.clip(low / people_asked, 0, 1)), float(np.clip(high / people_asked, 0, 1))
     left = _left(micro, offered)
     final = count(ones, epsilon=left / MICRO, mechanism="sample", expect=expected, rng=rng)
     return replace(

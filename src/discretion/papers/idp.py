@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from discretion.engines.arrays import numbers
+from discretion.engines.values import numbers
 from discretion.mechanisms.effect import effect_of
 from discretion.mechanisms.sensitivity import Ordered, log_smooth
 from discretion.mechanisms.smooth import SHARE, exact_loss, largest_alpha

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from discretion.engines.arrays import bits
+from discretion.engines.values import bits
 from discretion.papers.claim import (
     GREAT,
     NEAR,

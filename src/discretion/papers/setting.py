@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discretion.engines.arrays import bits, numbers
+from discretion.engines.values import bits, numbers
 from discretion.noise import Floats
 from discretion.papers.figure import Effort, Point
 from discretion.papers.trial import Contender, Trial, squared_error

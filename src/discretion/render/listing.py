@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from discretion.render.sheet import Sheet, Shown
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,9 +40,10 @@ class Listing(Shown):
         """The Arrow table itself."""
         return self.table
 
-    def to_pandas(self) -> Any:
-        """As a pandas data frame (needs pandas)."""
-        return self.table.to_pandas()
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return a pandas data frame (needs pandas)."""
+        frame: pandas.DataFrame = self.table.to_pandas()
+        return frame
 
     def to_dict(self) -> Any:
         """Return a list of objects, one a row."""
