@@ -7,7 +7,8 @@ import pytest
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee, Loss
 from discretion.noise import simulation
-from discretion.release import Error, Release, _rounded
+from discretion.release import Error, Release
+from discretion.render.number import rounded
 
 PROMISE = Guarantee(protects="value", losses={100_000: Loss(100_000)})
 
@@ -116,14 +117,14 @@ def test_ranks_and_unbounded_noise_say_what_they_are():
     ],
 )
 def test_two_digits_of_the_error_are_shown_and_the_value_to_the_same_place(value, half, shown):
-    assert shown == _rounded(value, half)
+    assert shown == rounded(value, half)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_is_shown_is_never_narrower_than_what_is_meant(seed):
     rng = simulation(seed)
     value, half = float(rng.normal() * 10.0 ** rng.integers(-3, 9)), float(10.0 ** rng.uniform(-3, 9))
-    near, wide = (float(part.replace(",", "")) for part in _rounded(value, half).split(" ± "))
+    near, wide = (float(part.replace(",", "")) for part in rounded(value, half).split(" ± "))
     assert near - wide <= value - half + 1e-6 * wide
     assert value + half - 1e-6 * wide <= near + wide
     assert wide <= 1.2 * half

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import date
-from math import ceil, exp, floor, hypot, inf, isfinite, log, log1p, log10, sqrt
+from math import ceil, exp, hypot, inf, isfinite, log, log1p, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +14,7 @@ from discretion.calendar import days, outwards
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee
 from discretion.relation import Relation, draw
+from discretion.render.number import between, ends, number, percent, rounded
 from discretion.render.sheet import Sheet, Shown
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ class Release(Shown):
             outside = [error.limits for value, error in answers if error.is_outside(value)]
             if outside and outside[0]:
                 remarks.append(
-                    f"{name}: the truth lies from {_ends(outside[0])}; noise took an answer outside. It is "
+                    f"{name}: the truth lies from {ends(outside[0])}; noise took an answer outside. It is "
                     "shown as drawn, because answers moved back inside would be wrong on average."
                 )
             within = [(value, error) for value, error in answers if error.limits is not None]
@@ -332,17 +333,17 @@ class Release(Shown):
         error = self.errors[name][row]
         half = error.half_width()
         if isinstance(value, date):
-            return f"{value} ({_dates(value, error) if error.unit == 'value' else f'rank ± {_percent(half)}'})"
+            return f"{value} ({_dates(value, error) if error.unit == 'value' else f'rank ± {percent(half)}'})"
         if not isinstance(value, int | float):  # a category: how far from the most frequent it may be
-            return f"{value} (at most {_percent(half)} short)" if error.unit == "rank" else str(value)
+            return f"{value} (at most {percent(half)} short)" if error.unit == "rank" else str(value)
         if not (isfinite(half) and isfinite(value)):
-            return f"{_number(value)} ({f'within {_ends(error.limits)}' if error.limits else 'error unknown'})"
+            return f"{number(value)} ({f'within {ends(error.limits)}' if error.limits else 'error unknown'})"
         if error.unit == "rank":
             least = f", at least {ceil(min(half, 1.0) * error.rows):,} rows" if error.rows is not None else ""
-            return f"{_number(value)} (rank ± {_percent(half)}{least})"
+            return f"{number(value)} (rank ± {percent(half)}{least})"
         if error.bought:
-            return f"{value:,.12g} ({_ends(error.interval(value))})"
-        return _rounded(value, half) if error.fits(value) else _between(value, half, error)
+            return f"{value:,.12g} ({ends(error.interval(value))})"
+        return rounded(value, half) if error.fits(value) else between(value, half, error.interval(value), error.limits)
 
     def _shaped(self, table: Mapping[str, tuple[Any, ...]]) -> Any:
         answers = [table[name] for name in self.errors]
@@ -387,45 +388,5 @@ def _end(value: Any, error: Error, end: int) -> Any:
     return None if found is None else found[end]
 
 
-def _rounded(value: float, error: float) -> str:
-    """Two digits of the error, and the value to the same place; never less error than there is."""
-    if error == 0:
-        return f"{_number(value)} ± 0"
-    place = max(floor(log10(error)) - 1, -12)
-    near = round(value, -place) + 0.0  # no -0
-    wide = max(1, ceil((error + abs(value - near)) / 10.0**place - 1e-6)) * 10.0**place
-    decimals = max(0, -place)
-    return f"{near:,.{decimals}f} ± {wide:,.{decimals}f}"
-
-
-def _between(value: float, half: float, error: Error) -> str:
-    """Return the value and where the truth lies, to two digits of the error; never a narrower interval than it is."""
-    low, high = error.interval(value)
-    place = max(floor(log10(half)) - 1, -12)
-    decimals, size = max(0, -place), 10.0**place
-    ends = floor(low / size + 1e-6) * size, ceil(high / size - 1e-6) * size
-    limits = error.limits or (-inf, inf)
-    shown = [
-        f"{limit:,.12g}" if beyond else f"{end + 0.0:,.{decimals}f}"  # a limit has all its digits
-        for limit, end, beyond in zip(limits, ends, (ends[0] <= limits[0], ends[1] >= limits[1]), strict=True)
-    ]
-    return f"{round(value, -place) + 0.0:,.{decimals}f} ({shown[0]} to {shown[1]})"
-
-
-def _percent(share: float) -> str:
-    """To a tenth, upwards: it is the size of an error; no share is more than all."""
-    return f"{ceil(1000 * min(share, 1.0) - 1e-6) / 1000:.1%}"
-
-
-def _ends(interval: tuple[float, float]) -> str:
-    """All their digits: one left out could be one inwards."""
-    return f"{interval[0]:,.12g} to {interval[1]:,.12g}"
-
-
 def _dates(value: date, error: Error) -> str:
     return " to ".join(str(end) for end in outwards(*error.interval(float(days(value))), value))
-
-
-def _number(value: float) -> str:
-    """Six digits, or all of those left of the point."""
-    return f"{value:,.6g}" if isinstance(value, float) and abs(value) < 1e6 else f"{value:,.0f}"
