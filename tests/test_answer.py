@@ -216,7 +216,7 @@ def test_a_long_question_is_parsed_while_nobody_waits(ledger, monkeypatch):
 
 
 def test_a_refused_question_only_reads_the_ledger(ledger, transactions):
-    for sql, how in (("SELECT age FROM patients", {}), (COUNT, {"mechanism": "magic"})):
+    for sql, how in (("SELECT age FROM patients", {}), (COUNT, {"mechanism": "smooth"})):
         transactions.clear()
         with pytest.raises(DiscretionError):
             ask(sql, ledger, **how)

@@ -3,9 +3,10 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 from sqlglot import exp
@@ -16,12 +17,16 @@ from discretion.errors import EngineFailed, LedgerFailed, PlanOutdated, QueryRef
 from discretion.ledger import Ledger, Offer, Register, Snapshot
 from discretion.ledger.clock import Clock
 from discretion.ledger.containment import contained, shape_of
+from discretion.ledger.offer import exact
 from discretion.ledger.spend import CHANGED
 from discretion.mechanisms.belief import Assume, Belief
+from discretion.mechanisms.option import Options
 from discretion.noise import Floats, Rng
 from discretion.plan import Plan, flow
 from discretion.plan.family import families
 from discretion.plan.flow import Manner
+from discretion.plan.option import checked
+from discretion.plan.within import smallest_share
 from discretion.query import Query, parse
 from discretion.query.uncertainty import propagate
 from discretion.release import Error, Release
@@ -45,6 +50,18 @@ class Question:
     with_interval: bool = False  # quantiles: spend a third on an interval in value units
     partial: bool = False  # let people who cannot pay the share pay what they have left
     analyst: str = ""
+    options: Options | None = None  # of the mechanism
+    within: float | None = None  # the largest error: the smallest share that is enough is used
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", checked(self.mechanism, cast(Mapping[str, Any] | None, self.options)))
+
+    def facts(self) -> dict[str, Any]:
+        """Return everything that an answer depends on; what version 0.2 did not know is left out if nobody said it."""
+        said = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.within is not None:
+            del said["share"]  # the most that was allowed: it decides whether there is an answer, not which one
+        return {name: value for name, value in said.items() if name not in ("options", "within") or value}
 
 
 class State(NamedTuple):
@@ -128,7 +145,8 @@ def outlook_of(question: Question, *, ledger: Ledger) -> tuple[Plan, Offer]:
     """Return the plan that `answer` would charge, and what everybody can spend on it. It sees no data."""
     with _parsed(question, ledger) as (query, seen):
         conditions = _conditions(question, query, seen.register(query.table.register), seen)
-    return _plan(question, conditions), conditions.offer
+    found = _affordable(question, conditions)
+    return _plan(question, found), found.offer
 
 
 def _pay(question: Question, engine: Engine, ledger: Ledger, clock: Clock, tell: Tell) -> Paid | str:
@@ -184,7 +202,8 @@ def _parsed(question: Question, ledger: Ledger) -> Iterator[tuple[Query, Snapsho
         tables = ledger.tables()
 
 
-def _charge(question: Question, look: Look, conditions: Conditions, engine: Engine, ledger: Ledger) -> Paid:
+def _charge(question: Question, look: Look, offered: Conditions, engine: Engine, ledger: Ledger) -> Paid:
+    conditions = _affordable(question, offered)
     plan, shape = _plan(question, conditions), shape_of(look.query)
     engine.check(plan.request)
     entry = ledger.charge(
@@ -247,12 +266,33 @@ def _plan(question: Question, conditions: Conditions) -> Plan:
     asked, plan = flow.propose(
         conditions.query.asked, conditions.offer.specification, _manner(question), families(conditions.query.asked)
     )
-    return replace(plan, source=Rows(query=replace(conditions.query, asked=asked), cohorts=_cohorts(conditions)))
+    source = Rows(query=replace(conditions.query, asked=asked), cohorts=_cohorts(conditions))
+    return replace(plan, source=source, share=float(conditions.offer.share))
+
+
+def _affordable(question: Question, conditions: Conditions) -> Conditions:
+    """Return the conditions with the smallest share that is enough for the error asked for, if one is."""
+    offer, query = conditions.offer, conditions.query
+    if question.within is None:
+        return conditions
+    if any(column.uses and column.asked is None for column in query.columns):
+        raise QueryRefused(
+            "`within` is about aggregates, and a column of this question is computed from them, or is a standard "
+            "deviation. Ask for the aggregates alone, or with a share."
+        )
+
+    def at(share: Fraction) -> Plan:
+        return _plan(question, replace(conditions, offer=replace(offer, share=share)))
+
+    most = min(offer.largest_share, exact(query.table.policy.largest_share))
+    found = smallest_share(question.within, offer.share, most, at)
+    return replace(conditions, offer=replace(offer, share=found))
 
 
 def _manner(question: Question) -> Manner:
     belief = Belief(assume=question.assume, expect=question.expect)
-    return Manner(mechanism=question.mechanism, belief=belief, with_interval=question.with_interval)
+    manner = Manner(mechanism=question.mechanism, belief=belief, with_interval=question.with_interval)
+    return replace(manner, options=question.options)
 
 
 def _cohorts(conditions: Conditions) -> Cohorts:
@@ -286,7 +326,7 @@ def _states(query: Query, register: Register) -> tuple[State, ...]:
 def _identity(question: Question, query: Query, states: Sequence[State]) -> str:
     """Return one text for the same question on the same data, if its sources are in these states."""
     data = [state.fingerprint for state in states[: 1 + len(query.lookups)]]  # a register's people pay, and may change
-    asked = {**asdict(question), "sql": query.text, "analyst": ""}
+    asked = {**question.facts(), "sql": query.text, "analyst": ""}
     # An aggregate that is computed differently since has another version: no answer of the old one is served again.
     kinds = {one.aggregate.kind for one in query.asked} & set(VERSIONS)
     versions = [{kind: VERSIONS[kind] for kind in kinds}] if kinds else []

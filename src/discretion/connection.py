@@ -24,9 +24,11 @@ from discretion.ledger.audit import LedgerAudit, audit_ledger
 from discretion.ledger.clock import Clock
 from discretion.ledger.listing import Balance, History
 from discretion.mechanisms.belief import Assume
+from discretion.mechanisms.option import Options
 from discretion.outlook import Outlook, outlook
 from discretion.plan import Plan
 from discretion.protection import Protection
+from discretion.query.parameter import Params, bound
 from discretion.release import Release
 from discretion.render.listing import Listing
 
@@ -242,33 +244,40 @@ class Connection:
         *,
         share: float = 0.1,
         mechanism: str = "auto",
+        options: Options | None = None,
         assume: Assume = None,
         expect: tuple[float, float] | None = None,
         with_interval: bool = False,
         partial: bool = False,
+        params: Params | None = None,
+        within: float | None = None,
     ) -> Release:
         """Answer a question about one protected table; charged before a row is read.
 
         share          the most of each person's own allowance that this may use
         mechanism      "auto" (the smallest predicted error) or a name
+        options        of that mechanism: {"threshold": "mean"} (docs/mechanisms.md)
         assume         None: nothing about the data; "gradual": people of similar ε are alike, and how values depend on
                        ε is estimated; "independent": preferences are unrelated to values; or a number between
         expect         (low, high): every level's fraction or mean is believed to lie there
         with_interval  spend a third of a quantile's share on its interval in value units
         partial        let people who cannot pay their share pay what they have left, instead of refusing
+        params         values for ? (a list) or $name (a mapping); each is written into the question as a literal
+        within         the largest error (95%, as behind ±): the smallest share that is enough is used, `share` at most
         """
-        return self.ask(
-            Question(
-                sql=sql,
-                share=share,
-                mechanism=mechanism,
-                assume=assume,
-                expect=expect,
-                with_interval=with_interval,
-                partial=partial,
-                analyst=self._analyst,
-            )
+        question = Question(
+            sql=bound(sql, params),
+            share=share,
+            mechanism=mechanism,
+            options=options,
+            assume=assume,
+            expect=expect,
+            with_interval=with_interval,
+            partial=partial,
+            within=within,
+            analyst=self._analyst,
         )
+        return self.ask(question)
 
     def ask(self, question: Question, *, tell: Callable[[str | Paid], None] = lambda _: None) -> Release:
         """Answer a question in the name of its own analyst; `tell` hears of the charge before a row is read."""
@@ -280,9 +289,37 @@ class Connection:
             return Release.from_stored(stored)  # it died after the answer was delivered
         return flow.finish(paid, engine=self._engine, ledger=self._ledger, clock=self._clock)
 
-    def explain(self, sql: str, **how: Any) -> Plan:
-        """What `sql` would cost whom and how good the answer would be, with the same options. Free; sees no data."""
-        return flow.explain(Question(sql=sql, **how), ledger=self._ledger)
+    def explain(
+        self,
+        sql: str,
+        *,
+        share: float = 0.1,
+        mechanism: str = "auto",
+        options: Options | None = None,
+        assume: Assume = None,
+        expect: tuple[float, float] | None = None,
+        with_interval: bool = False,
+        partial: bool = False,
+        params: Params | None = None,
+        within: float | None = None,
+    ) -> Plan:
+        """Return what `sql` would cost whom, and how good the answer would be. Free; it sees no data. See `sql`."""
+        question = Question(
+            sql=bound(sql, params),
+            share=share,
+            mechanism=mechanism,
+            options=options,
+            assume=assume,
+            expect=expect,
+            with_interval=with_interval,
+            partial=partial,
+            within=within,
+        )
+        return self.plan(question)
+
+    def plan(self, question: Question) -> Plan:
+        """Return the plan of a question. Free; it sees no data."""
+        return flow.explain(question, ledger=self._ledger)
 
     def outlook(self, question: Question) -> Outlook:
         """Return what a question would cost each level, how many such are left, and what would help. Free."""

@@ -19,7 +19,7 @@ DiscretionError
 No message quotes a value from a row, a person or a person's balance.
 """
 
-from collections.abc import Iterable
+from collections import abc
 from difflib import get_close_matches
 
 WIDEST = 100  # characters of a line that are shown around the place of a mistake
@@ -118,7 +118,7 @@ class LedgerCorrupt(DiscretionError):
     exit_code = 4
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: abc.Iterable[str]) -> str:
     """Return " Did you mean 'age'?" for the nearest known name, "" if none is near."""
     spelled = {one.lower(): one for one in known}
     nearest = get_close_matches(name.lower(), spelled, n=1, cutoff=0.7)

@@ -10,7 +10,8 @@ import pytest
 from discretion.errors import InvalidDeclaration, InvalidPreference, Unsuitable
 from discretion.mechanisms import BY_NAME, MECHANISMS, Belief
 from discretion.mechanisms.option import MechanismName, Options
-from discretion.plan import POSITIONS, choose
+from discretion.plan import choose
+from discretion.plan.option import POSITIONS
 from discretion.preference import MICRO, Specification
 from discretion.statistics import Aggregate
 

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from discretion.cli import analyst, check, option, peer, serve, steward
-from discretion.errors import DiscretionError, InvalidDeclaration
+from discretion.errors import DiscretionError, InvalidDeclaration, QueryRefused
 from discretion.render.sheet import to_json
 
 
@@ -22,11 +22,15 @@ class Commands(TyperGroup):
             refusal: DiscretionError = InvalidDeclaration(f"Cannot use {failure.filename!r}: {failure.strerror}.")
         except DiscretionError as told:
             refusal = told
+        place = refusal if isinstance(refusal, QueryRefused) and refusal.line is not None else None
         if ctx.meta.get("json"):
-            typer.echo(to_json({"error": type(refusal).__name__, "message": str(refusal)}))
+            found = {"error": type(refusal).__name__, "message": str(refusal)}
+            typer.echo(to_json(found | ({"line": place.line, "column": place.column} if place else {})))
         else:
             typer.secho(f"{type(refusal).__name__}: ", err=True, nl=False, fg="red", bold=True)
             typer.echo(refusal, err=True)
+            if place:
+                typer.echo(f"line {place.line}, column {place.column}:\n{place.excerpt}", err=True)
         raise typer.Exit(refusal.exit_code)
 
 

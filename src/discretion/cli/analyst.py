@@ -9,8 +9,10 @@ from discretion.render.sheet import Sheet
 
 if TYPE_CHECKING:
     from discretion.cli import message
+    from discretion.cli import output as files
     from discretion.render import terminal as screen
 else:
+    files = Later("discretion.cli.output")
     message = Later("discretion.cli.message")
     screen = Later("discretion.render.terminal")
 
@@ -18,6 +20,8 @@ else:
 @option.shared(question=option.question)
 def query(
     question: dict[str, Any],
+    output: option.AnswerFile = None,
+    format: option.Format = "",
     analyst: option.Analyst = "",
     answer_every: option.AnswerEvery = 0.0,
     ledger: option.Ledger = PLACE,
@@ -31,13 +35,18 @@ def query(
     Example:
       discretion query --share 0.2 \\
           "SELECT region, AVG(age) FROM patients GROUP BY region"
+      discretion query -f question.sql --param oldest=65 --output answer.csv
     """
+    form = files.format_of(output, format) if output or format else ""
     with (
         opened(ledger, analyst=analyst or option.user(), answer_every=answer_every) as db,
         screen.working("Answering"),
     ):
         release = db.sql(**question)
-    show(json, release)
+    if form:
+        files.write(release, output, form)
+    if output or not form:
+        show(json, release)
 
 
 @option.shared(question=option.question)

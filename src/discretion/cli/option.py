@@ -1,7 +1,9 @@
 """Option: what is typed behind the options of a command becomes values, or wrong usage."""
 
 import csv
+import json
 import os
+import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
 from getpass import getuser
@@ -50,6 +52,18 @@ def sql_type(text: str) -> tuple[str, str]:
 def menu(text: str) -> tuple[float, ...]:
     """E,E,..."""
     return tuple(map(number, text.split(",")))
+
+
+def value(text: str) -> tuple[str, Any]:
+    """NAME=VALUE: a number, true, false or null as JSON writes them, or "a text"; anything else is a text, too."""
+
+    def typed(text: str) -> Any:
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+
+    return _pair(text, "NAME=VALUE", typed)
 
 
 def interval(text: str) -> tuple[float, float]:
@@ -156,7 +170,22 @@ Person = Annotated[str, argument("PERSON", "The person, as the register names th
 Output = Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write the clinic and the plot.")]
 Seed = Annotated[int, option("N", "Of the invented data and the noise.", whole)]
 
-Sql = Annotated[str, argument("SQL", "One SELECT about one protected table.")]
+Sql = Annotated[str, argument("[SQL]", "One SELECT about one protected table; - reads it from the standard input.")]
+File = Annotated[
+    Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the question from a file, instead of SQL.")
+]
+Param = Annotated[
+    list[Any], option("NAME=VALUE", "A value for $NAME: a number, true, null, else a text. Repeatable.", value)
+]
+Option = Annotated[list[Any], option("NAME=VALUE", "Of the mechanism: threshold=mean. Repeatable.", value)]
+Within = Annotated[
+    float | None,
+    option("ERROR", "The largest 95% error: the smallest share that is enough is used.", number),
+]
+AnswerFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the answer to answer.csv, .parquet, .arrow or .json.")
+]
+Format = Annotated[str, option("csv|parquet|arrow|json", "Of that file; without a file, print the answer like this.")]
 Share = Annotated[float, option("SHARE", "The most of each person's own allowance that this may use.", number)]
 Mechanism = Annotated[str, option("NAME", "One mechanism, instead of the best one.")]
 BELIEF = (
@@ -239,9 +268,13 @@ def reading(
 
 def question(
     *,
-    sql: Sql,
+    sql: Sql = "",
+    file: File = None,
+    param: Param = [],  # noqa: B006  Typer copies it
     share: Share = 0.1,
+    within: Within = None,
     mechanism: Mechanism = "auto",
+    option: Option = [],  # noqa: B006
     assume: Assume = None,
     expect: Expect = None,
     interval: Interval = False,
@@ -249,7 +282,17 @@ def question(
 ) -> dict[str, Any]:
     """Return a question and how it is to be answered."""
     how: dict[str, Any] = {"assume": assume, "expect": expect, "with_interval": interval, "partial": partial}
-    return {"sql": sql, "share": share, "mechanism": mechanism, **how}
+    how |= {"options": dict(option), "params": dict(param) or None, "within": within}
+    return {"sql": _text(sql, file), "share": share, "mechanism": mechanism, **how}
+
+
+def _text(sql: str, file: Path | None) -> str:
+    """Return the text of a question, from where it is."""
+    if bool(sql) == (file is not None):
+        raise typer.BadParameter("give the question once: as SQL, with -f FILE, or - for the standard input.")
+    if file is not None:
+        return file.read_text(encoding="utf-8-sig")
+    return sys.stdin.read() if sql == "-" else sql
 
 
 def shared(**groups: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -50,6 +50,12 @@ class Offer:
         """Cohort id -> micro-ε for each part."""
         return available(self.cohorts, share=self.share, parts=self.parts, partial=self.partial, model=self.model)
 
+    @property
+    def largest_share(self) -> Fraction:
+        """Return the largest share that can be asked for: everybody who is not exhausted can still pay it."""
+        left = [(cohort.remaining(self.model), cohort.micro_allowance) for cohort in self.cohorts]
+        return Fraction(1) if self.partial else min((Fraction(*one) for one in left if one[0]), default=Fraction(1))
+
     @cached_property
     def specification(self) -> Specification:
         """What the planner sees; cohorts that may spend the same are one."""

@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from inspect import signature
 from math import isfinite
 from operator import add
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from discretion.errors import InvalidDeclaration, Unsuitable
+from discretion.errors import Unsuitable
 from discretion.guarantee import Guarantee
 from discretion.mechanisms import BY_NAME, MECHANISMS, Belief, Mechanism, answer, together
 from discretion.mechanisms.joint import JointMember, Kin
@@ -18,12 +17,12 @@ from discretion.mechanisms.option import Options
 from discretion.noise import Floats, Rng
 from discretion.plan.assumption import Kindred, Prediction, digits, predictions, proposed
 from discretion.plan.family import Family
+from discretion.plan.option import checked, told
 from discretion.preference import MICRO, Specification
 from discretion.release import Error
 from discretion.render.sheet import Sheet, Shown, amount
 from discretion.statistics import Aggregate, Request, Statistics
 
-POSITIONS = {"aggregate", "specification", "belief"}  # what every mechanism is proposed with; the rest are options
 INEXACT = "Its arithmetic is not exact. Ask for it by name."
 MOST_COMPARED = 2_000  # levels for which assumptions are compared
 MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
@@ -82,6 +81,8 @@ class Plan(Shown):
     choices: tuple[Choice, ...]
     source: Any = None  # which rows, in the engine's words; it names people
     families: tuple[Family, ...] = ()  # the choices that are released together
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the mechanism that was asked for
+    share: float | None = None  # of everybody's allowance, where there is a ledger
 
     @property
     def releases(self) -> tuple[Choice, ...]:
@@ -132,7 +133,9 @@ class Plan(Shown):
         losses = self.guarantee.losses
         heads = enumerate(self.specification.people)
         levels = [{"people": people, "pays": losses[cohort].micro_epsilon / MICRO} for cohort, people in heads]
-        return {"aggregates": [*map(_choice_dict, self.choices)], "levels": levels, "guarantee": str(self.guarantee)}
+        asked = {"share": self.share, "options": dict(self.options)}
+        aggregates = [*map(_choice_dict, self.choices)]
+        return {"aggregates": aggregates, "levels": levels, "guarantee": str(self.guarantee), **asked}
 
 
 def choose(
@@ -152,20 +155,11 @@ def choose(
     `weights`, where given, say how many times `specification` each aggregate may spend. Of `families`, those are
     released together whose aggregates all become better by it.
     """
-    if mechanism != "auto" and mechanism not in MECHANISMS:
-        raise InvalidDeclaration(
-            f"mechanism must be 'auto' or one of {', '.join(map(repr, MECHANISMS))}, got {mechanism!r}."
-        )
-    told: Mapping[str, Any] = options or {}
-    if mechanism == "auto" and told:
-        raise InvalidDeclaration(
-            f"Options of a mechanism ({', '.join(told)}) need mechanism= to say which one they are for."
-        )
-    _refuse_unknown(told, mechanism)
+    given = checked(mechanism, cast(Mapping[str, Any] | None, options))
     specification.strictest  # noqa: B018  refuses when nobody has anything to spend
     parts = list(weights) or [1] * len(aggregates)
     choices = [
-        _choose_one(aggregate, label, specification.times(weight), belief, mechanism, told)
+        _choose_one(aggregate, label, specification.times(weight), belief, mechanism, given)
         for aggregate, weight, label in zip(aggregates, parts, labels or [""] * len(aggregates), strict=True)
     ]
     better = []
@@ -179,7 +173,9 @@ def choose(
             if is_better:
                 better.append(family)
                 break
-    return Plan(specification=specification, choices=tuple(choices), source=source, families=tuple(better))
+    return Plan(
+        specification=specification, choices=tuple(choices), source=source, families=tuple(better), options=given
+    )
 
 
 def _together(
@@ -207,16 +203,6 @@ def _together(
         for one, choice in zip(candidates, choices, strict=True)
     ]
     return members, True
-
-
-def _refuse_unknown(options: Mapping[str, Any], mechanism: str) -> None:
-    known = set(signature(MECHANISMS[mechanism]).parameters) - POSITIONS if options else set()
-    unknown = sorted(set(options) - known)
-    if unknown:
-        raise InvalidDeclaration(
-            f"{mechanism!r} has no option {', '.join(map(repr, unknown))}; "
-            f"it has {', '.join(map(repr, sorted(known))) or 'none'}."
-        )
 
 
 def _choose_one(
@@ -274,6 +260,12 @@ def _candidate(
         return Candidate(name=name, mechanism=MECHANISMS[name](aggregate, specification, belief, **options))
     except Unsuitable as refusal:
         return Candidate(name=name, reason=str(refusal))
+
+
+def _told(plan: Plan) -> list[str]:
+    """Say what was asked for besides the question."""
+    share = [f"share {plan.share:g} of everybody's allowance"] if plan.share is not None else []
+    return [*share, *told(plan.options)]
 
 
 def _split(plan: Plan) -> list[str]:
@@ -373,7 +365,7 @@ def _charge_sheet(plan: Plan) -> Sheet:
         title="What people pay",
         columns=("people", "at most", "pay"),
         rows=_shortened(rows),
-        notes=(*_split(plan), str(plan.guarantee)),
+        notes=(*_told(plan), *_split(plan), str(plan.guarantee)),
         numbers=frozenset({"people", "at most", "pay"}),
     )
 

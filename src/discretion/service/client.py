@@ -13,7 +13,6 @@ from urllib.parse import quote
 import httpx
 import pyarrow as pa
 
-from discretion import errors
 from discretion.declaration.concern import told
 from discretion.declaration.table import Table
 from discretion.errors import AccessDenied, InvalidDeclaration, ServiceFailed
@@ -23,10 +22,12 @@ from discretion.ledger.audit import LedgerAudit
 from discretion.ledger.member import Member, Token
 from discretion.ledger.replay import Finding
 from discretion.mechanisms.belief import Assume
+from discretion.mechanisms.option import Options
 from discretion.noise import secret_bytes
+from discretion.query.parameter import Params, bound
 from discretion.release import Release
 from discretion.render.listing import Listing
-from discretion.service.shown import ARROW, ShownPlan, listing_from, release_from
+from discretion.service.shown import ARROW, ShownPlan, listing_from, release_from, restored
 
 PATIENCE = httpx.Timeout(30.0, read=900.0)  # seconds; a question may wait for its turn
 
@@ -164,19 +165,37 @@ class RemoteConnection:
         *,
         share: float = 0.1,
         mechanism: str = "auto",
+        options: Options | None = None,
         assume: Assume = None,
         expect: tuple[float, float] | None = None,
         with_interval: bool = False,
         partial: bool = False,
+        params: Params | None = None,
+        within: float | None = None,
     ) -> Release:
         """Answer a question about one protected table; see `Connection.sql`."""
-        said = {"sql": sql, "share": share, "mechanism": mechanism, "assume": assume, "expect": expect}
-        said |= {"with_interval": with_interval, "partial": partial}
+        said = {"sql": bound(sql, params), "share": share, "mechanism": mechanism, "assume": assume, "expect": expect}
+        said |= {"with_interval": with_interval, "partial": partial, **_given(options=options, within=within)}
         return release_from(self._channel.table("POST", "/v1/query", said, key=secret_bytes(16).hex()))
 
-    def explain(self, sql: str, **how: Any) -> ShownPlan:
+    def explain(
+        self,
+        sql: str,
+        *,
+        share: float = 0.1,
+        mechanism: str = "auto",
+        options: Options | None = None,
+        assume: Assume = None,
+        expect: tuple[float, float] | None = None,
+        with_interval: bool = False,
+        partial: bool = False,
+        params: Params | None = None,
+        within: float | None = None,
+    ) -> ShownPlan:
         """Show what a question would cost whom, and how good the answer would be. Free."""
-        return ShownPlan.from_facts(self._channel.ask("POST", "/v1/explain", {"sql": sql, **how}))
+        said = {"sql": bound(sql, params), "share": share, "mechanism": mechanism, "assume": assume, "expect": expect}
+        said |= {"with_interval": with_interval, "partial": partial, **_given(options=options, within=within)}
+        return ShownPlan.from_facts(self._channel.ask("POST", "/v1/explain", said))
 
     def answer(self, entry: str) -> Release:
         """Return an answer that was delivered, by the entry that paid for it."""
@@ -260,10 +279,15 @@ def _accepted(response: httpx.Response) -> httpx.Response:
         return response
     try:
         facts = response.json()
-        kind, text = getattr(errors, facts["code"]), str(facts["detail"])
+        refusal = restored(facts["code"], str(facts["detail"]), facts)
     except (ValueError, KeyError, AttributeError, TypeError):
-        kind, text = ServiceFailed, f"The service answered with status {response.status_code}. Is this its address?"
-    raise kind(text)
+        refusal = ServiceFailed(f"The service answered with status {response.status_code}. Is this its address?")
+    raise refusal
+
+
+def _given(**choices: Any) -> dict[str, Any]:
+    """Return the choices that were made: a service of an older version does not know the others."""
+    return {name: choice for name, choice in choices.items() if choice}
 
 
 def _plain(said: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from threading import Thread
 from time import monotonic
 from typing import Any
 
-from discretion import errors
 from discretion.errors import DiscretionError, ServiceFailed
 from discretion.noise import secret_bytes
 from discretion.service.rescue import Rescue
+from discretion.service.shown import restored
 from discretion.service.turn import Turns
 from discretion.service.worker import Kind, Task, WorkerTerms, run
 
@@ -180,8 +180,8 @@ class WorkerPool:
     def _settle(self, job: Job, what: str, content: Any) -> None:
         self.counts[f"{job.task.kind} {what}"] += 1
         if what == "refused":
-            kind, text = content
-            job.refuse(getattr(errors, kind, ServiceFailed)(text))
+            kind, text, place = content
+            job.refuse(restored(kind, text, place))
         elif not job.result.done():
             job.result.set_result(content)
 

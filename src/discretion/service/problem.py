@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from discretion import errors
 from discretion.errors import DiscretionError
+from discretion.service.shown import place_facts
 
 STATUS = {
     "InvalidPreference": 422,
@@ -46,7 +47,8 @@ def problem(refusal: DiscretionError | Refused) -> Response:
         status, headers = STATUS.get(code, 422), {}
         if isinstance(refusal, errors.ServiceFailed):
             headers = {"Retry-After": "1"}
-    facts = {"type": "about:blank", "title": code, "status": status, "code": code, "detail": str(refusal)}
+    facts: dict[str, Any] = {"type": "about:blank", "title": code, "status": status, "code": code}
+    facts |= {"detail": str(refusal)} | place_facts(refusal)
     return Response(as_json(facts), status, headers, media_type="application/problem+json")
 
 

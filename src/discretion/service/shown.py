@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from discretion import errors
 from discretion.declaration.table import Table
 from discretion.guarantee import Guarantee
 from discretion.plan import Plan
@@ -16,6 +17,7 @@ from discretion.render.listing import Listing
 from discretion.render.sheet import Sheet, Shown
 
 ARROW = "application/vnd.apache.arrow.stream"
+FACTS = ("aggregates", "levels", "guarantee", "share", "options")  # of a plan, for programs
 RELEASE = b"discretion.release"  # the key of an answer's whole text in the metadata of its Arrow table
 
 
@@ -58,7 +60,7 @@ class ShownPlan(Shown):
             specification=Specification(epsilons=tuple(spec["epsilons"]), people=tuple(spec["people"])),
             comparison=tuple(facts["comparison"]),
             shown=tuple(sheets),
-            facts={name: facts[name] for name in ("aggregates", "levels", "guarantee")},
+            facts={name: facts[name] for name in FACTS if name in facts},
         )
 
 
@@ -103,6 +105,24 @@ def arrow_bytes(table: pa.Table) -> bytes:
 def listing_from(content: bytes) -> Listing:
     """Restore a listing from an Arrow stream."""
     return Listing(pa.ipc.open_stream(content).read_all())
+
+
+def place_facts(refusal: Exception) -> dict[str, Any]:
+    """Return line, column and excerpt of a refusal that knows the place of its reason in the question."""
+    if not isinstance(refusal, errors.QueryRefused) or refusal.line is None:
+        return {}
+    return {"line": refusal.line, "column": refusal.column, "excerpt": refusal.excerpt}
+
+
+def restored(kind: str, text: str, place: Mapping[str, Any]) -> errors.DiscretionError:
+    """Return the error that a problem document, or another process, tells of."""
+    known = getattr(errors, kind, None)
+    is_error = isinstance(known, type) and issubclass(known, errors.DiscretionError)
+    refusal: errors.DiscretionError = known(text) if is_error and known else errors.ServiceFailed(text)
+    if isinstance(refusal, errors.QueryRefused) and place.get("line") is not None:
+        refusal.line, refusal.column, refusal.excerpt = place["line"], place["column"], place["excerpt"]
+        refusal.add_note(f"line {refusal.line}, column {refusal.column}:\n{refusal.excerpt}")
+    return refusal
 
 
 def table_facts(table: Table) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from discretion.connection import Connection, connect
 from discretion.errors import DiscretionError
 from discretion.noise import repeatable_coins
 from discretion.outlook import Outlook
-from discretion.service.shown import plan_facts
+from discretion.service.shown import place_facts, plan_facts
 
 logger = logging.getLogger(__name__)
 
@@ -101,10 +101,10 @@ class Desk:
             with repeatable_coins(task.secret):
                 self._send(task, "done", work[task.kind](task))
         except DiscretionError as refusal:
-            self._send(task, "refused", (type(refusal).__name__, str(refusal)))
+            self._send(task, "refused", (type(refusal).__name__, str(refusal), place_facts(refusal)))
         except Exception as failure:  # its text may hold a row: only its kind is told
             logger.error("A task of kind %s failed: %s", task.kind, type(failure).__name__)
-            self._send(task, "refused", ("ServiceFailed", "The service could not do this. Its operator can look."))
+            self._send(task, "refused", ("ServiceFailed", "The service could not do this. Its operator can look.", {}))
 
     def _ask(self, task: Task) -> str:
         question: Question = task.payload
@@ -118,8 +118,7 @@ class Desk:
         return self._db.finish(loads(task.payload)).stored()
 
     def _explain(self, task: Task) -> dict[str, Any]:
-        sql, how = task.payload
-        return plan_facts(self._db.explain(sql, **how))
+        return plan_facts(self._db.plan(task.payload))
 
     def _outlook(self, task: Task) -> Outlook:
         question: Question = task.payload

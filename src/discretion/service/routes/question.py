@@ -8,6 +8,7 @@ from starlette.responses import Response
 from discretion.answer import Question
 from discretion.errors import InvalidDeclaration
 from discretion.ledger.answers import stored_answer
+from discretion.query.parameter import bound
 from discretion.release import Release
 from discretion.service.endpoint import Call, Endpoint, Field
 from discretion.service.problem import Refused
@@ -21,28 +22,32 @@ ASKED = {
     "sql": Field("string", "One SELECT about one protected table.", required=True, most=LONGEST_SQL),
     "share": Field("number", "The most of each person's own allowance that this may use; 0.1 if left out."),
     "mechanism": Field("string", "'auto', or the name of a mechanism.", most=100),
+    "options": Field("object|null", 'Of that mechanism: {"threshold": "mean"}.', most=20),
     "assume": Field("string|number|null", "'gradual', 'independent', a number between 0 and 1, or nothing.", most=100),
     "expect": Field("array|null", "[low, high]: where every level's mean is believed to lie."),
     "with_interval": Field("boolean", "Spend a third of a quantile's share on an interval in value units."),
     "partial": Field("boolean", "Let people with too little left pay what they have."),
+    "params": Field("array|object|null", "Values for ? (an array) or $name (an object).", most=1_000),
+    "within": Field("number|null", "The largest 95% error: the smallest share that is enough is used."),
 }
 REGISTER = {"register": Field("string", "One register; all of them if left out.", most=1_000)}
 
 
-def _options(said: Any) -> dict[str, Any]:
-    options = {name: said[name] for name in ASKED if name in said and name != "sql"}
-    expect = options.get("expect")
+def _question(said: Any, analyst: str = "") -> Question:
+    """Return the question that a request asks."""
+    how = {name: said[name] for name in ASKED if name in said and name not in ("sql", "params")}
+    expect = how.get("expect")
     if expect is not None:
         numbers = [one for one in expect if isinstance(one, int | float) and not isinstance(one, bool)]
         if len(expect) != 2 or len(numbers) != 2:
             raise InvalidDeclaration(f"'expect' must be two numbers, [low, high], got {expect!r}.")
-        options["expect"] = tuple(map(float, expect))
-    return options
+        how["expect"] = tuple(map(float, expect))
+    return Question(sql=bound(said["sql"], said.get("params")), analyst=analyst, **how)
 
 
 async def query(call: Call) -> Response:
     """Answer a question; with an Idempotency-Key, at most once."""
-    asked = Question(sql=call.said["sql"], **_options(call.said), analyst=call.who.name)
+    asked = _question(call.said, call.who.name)
 
     async def act() -> str:
         return str(await call.house.work("ask", asked, member=call.who.name, request=call.request))
@@ -53,8 +58,8 @@ async def query(call: Call) -> Response:
 
 async def explain(call: Call) -> Response:
     """Show what a question would cost and how good it would be. Free."""
-    payload = call.said["sql"], _options(call.said)
-    return call.answer(await call.house.work("explain", payload, member=call.who.name, request=call.request))
+    asked = _question(call.said)
+    return call.answer(await call.house.work("explain", asked, member=call.who.name, request=call.request))
 
 
 async def answer(call: Call) -> Response:
