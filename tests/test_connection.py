@@ -530,3 +530,12 @@ def test_a_choice_below_every_level_is_told_as_rounded_not_as_withdrawn(tmp_path
     assert "You chose ε = 0.3" in db.receipt("c").summary
     db.prefer("c", 0)
     assert "You chose that your data are not used" in db.receipt("c").summary
+
+
+def test_a_delivered_answer_is_found_by_its_entry(db):
+    release = db.sql(COUNT, share=0.1)
+    assert release == db.answer(release.entry)
+    with pytest.raises(InvalidDeclaration, match="has no answer"):
+        db.answer(next(row["entry"] for row in db.history() if row["kind"] == "declare"))
+    with pytest.raises(InvalidDeclaration, match="no entry"):
+        db.answer("1-000000000000")

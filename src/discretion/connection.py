@@ -20,6 +20,7 @@ from discretion.engines import Engine
 from discretion.engines.steward import Steward, copies_of
 from discretion.errors import InvalidDeclaration
 from discretion.ledger import Ledger, Receipt, Stop
+from discretion.ledger.answers import stored_answer
 from discretion.ledger.audit import LedgerAudit, audit_ledger
 from discretion.ledger.clock import Clock
 from discretion.ledger.listing import Balance, History
@@ -320,6 +321,13 @@ class Connection:
     def plan(self, question: Question) -> Plan:
         """Return the plan of a question. Free; it sees no data."""
         return flow.explain(question, ledger=self._ledger)
+
+    def answer(self, entry: str) -> Release:
+        """Return an answer that was delivered, by the entry that paid for it. Free."""
+        _, stored = stored_answer(self._ledger, entry)
+        if not stored:
+            raise InvalidDeclaration(f"Entry {entry!r} has no answer; `history` shows which entries have one.")
+        return Release.from_stored(stored)
 
     def outlook(self, question: Question) -> Outlook:
         """Return what a question would cost each level, how many such are left, and what would help. Free."""

@@ -76,3 +76,18 @@ def test_templates_and_scripts_hold_no_inline_code_and_ask_no_other_site():
 def test_the_vendored_script_is_the_only_one_and_has_its_licence():
     vendored = sorted(path.name for path in (STATIC / "vendor").iterdir())
     assert ["htmx-2.0.11.min.js", "htmx-LICENSE.txt"] == vendored
+
+
+def test_a_form_of_an_earlier_session_is_refused_with_a_page_that_says_why(visit, clinic_town):
+    here = visit()
+    page = here.sign_in(clinic_town.letter(13))
+    page.goto(f"{clinic_town.url}/me/choose")
+    page.locator("#level-0").check()
+    other = here.tab()
+    other.goto(f"{clinic_town.url}/sign-in?code={clinic_town.letter(14)}")
+    other.get_by_role("main").get_by_role("button", name="Sign in").click()
+    other.get_by_role("button", name="Sign out").wait_for()
+    page.get_by_role("button", name="Save my choice").click()
+    assert "This page is too old" == page.get_by_role("heading", level=1).inner_text()
+    for person in ("13", "14"):
+        assert 1 == len(clinic_town.house.ledger.receipt("patients", person).statements)

@@ -22,7 +22,7 @@ from discretion.service.log import note
 from discretion.service.pages import STATIC, version
 from discretion.service.pages.refusal import refusal_page
 from discretion.service.permission import PERMISSIONS, is_allowed
-from discretion.service.problem import Refused, problem
+from discretion.service.problem import STALE, Refused, problem
 from discretion.service.routes import ENDPOINTS
 
 logger = logging.getLogger(__name__)
@@ -163,7 +163,7 @@ class Door:
             sent = form_of(raw).get("csrf", [""])[0] if self._endpoint.form else ""
             given = request.headers.get("x-csrf-token") or sent
             if not hmac.compare_digest(given.encode(), who.csrf.encode()):
-                raise Refused(403, "The page is too old, or another site sent this request. Load the page again.")
+                raise Refused(403, STALE)
 
 
 def _is_browser(request: Request) -> bool:

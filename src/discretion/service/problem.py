@@ -30,6 +30,9 @@ CODE |= {405: "InvalidDeclaration", 408: "ServiceFailed", 413: "InvalidDeclarati
 CODE |= {421: "AccessDenied", 429: "ServiceFailed", 500: "ServiceFailed", 503: "ServiceFailed"}
 
 
+STALE = "The page is too old, or another site sent this request. Load the page again."
+
+
 class Refused(Exception):
     """A request that is refused with a status of HTTP."""
 

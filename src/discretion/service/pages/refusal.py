@@ -7,7 +7,7 @@ from starlette.responses import Response
 from discretion.errors import DiscretionError
 from discretion.service.identity import Who
 from discretion.service.pages import page
-from discretion.service.problem import CODE, STATUS, Refused
+from discretion.service.problem import CODE, STALE, STATUS, Refused
 
 
 class Told(NamedTuple):
@@ -25,6 +25,11 @@ EXPIRED = Told(
     "Your session has ended, or it was ended by the data owner. Nothing was sent or changed. Sign in again with a new "
     "link or code; ask the data owner if you do not have one.",
     SIGN_IN,
+)
+OLD = Told(
+    "This page is too old",
+    "Nothing was sent or changed. You may have signed in again, or as somebody else, since you opened it. "
+    "Go to the start and repeat what you did.",
 )
 BY_STATUS = {
     400: Told("This request cannot be read", "Go back, load the page again, and repeat what you did."),
@@ -71,7 +76,9 @@ def refusal_page(refusal: DiscretionError | Refused, who: Who, *, had_session: b
         status, headers = STATUS.get(code, 422), {}
     if status == 401:
         told = EXPIRED if had_session else SIGNED_OUT
+    elif str(refusal) == STALE:
+        told = OLD
     else:
         told = BY_CODE.get(code) or BY_STATUS.get(status, OTHER)
-    detail = "" if status in (401, 404, 405) else str(refusal)
+    detail = "" if status in (401, 405) or told is OLD or str(refusal).startswith("There is no ") else str(refusal)
     return page("refusal.html", who=who, status=status, headers=headers, told=told, detail=detail)
