@@ -160,7 +160,8 @@ class Connection:
         default and separate): who is in it is public, their values are protected. With `register`, preferences come
         from people enrolled before, and being in the table at all is protected.
 
-        bounds           {column: (low, high)}: values are clamped to it; needed for sums, averages, quantiles
+        bounds           {column: (low, high)}: values are clamped to it; needed for sums, averages, quantiles. Two
+                         dates: their months, years and so on are public keys; other dates are in no group
         grid             {column: step} between candidate answers
         keys             {column: [values]}: every value GROUP BY shows
         rows_per_person  the most rows of one person that count; more are left out at random
@@ -169,8 +170,8 @@ class Connection:
         lookups          {name: (source, key)}: unprotected tables that may be joined on their unique key
         policy           what the steward allows: see Policy
 
-        How a file is read: delimiter, encoding, decimal, null, sheet, types (see docs/sources.md). What seems wrong
-        with the rows is told by `warnings`, to the steward only.
+        How a file is read: delimiter, encoding, decimal, null, sheet, types, zones (see docs/sources.md). What seems
+        wrong with the rows is told by `warnings`, to the steward only.
         """
         who: dict[str, Any] = {"person": person, "epsilon": epsilon, "register": register, "separate": separate}
         chosen: dict[str, Any] = {"levels": levels, "menu": menu, "default": default}

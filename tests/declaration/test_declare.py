@@ -39,7 +39,7 @@ def test_everything_missing_or_wrong_is_told_in_one_go():
     with pytest.raises(InvalidDeclaration) as refusal:
         declared(person="", bounds={"region": (0, 1), "size": (0, 1)}, keys={"colour": ["red"]})
     told = str(refusal.value)
-    expected = ("`person`", "`epsilon`", "`register`", "'size'", "'colour'", "bounds are for numbers", "age INTEGER")
+    expected = ("`person`", "`epsilon`", "`register`", "'size'", "'colour'", "are numbers, but it is", "age INTEGER")
     assert [] == [word for word in expected if word not in told]
 
 
@@ -73,7 +73,7 @@ def test_a_key_that_its_column_cannot_hold_is_refused(column, key):
     ("said", "told"),
     [
         ({"bound": {"age": (0, 120)}}, "no option 'bound': the options are 'bounds'"),
-        ({"bounds": {"age": 5}}, "bounds of 'age' must be two numbers, low and high, got 5"),
+        ({"bounds": {"age": 5}}, "bounds of 'age' must be two numbers or two dates, low and high, got 5"),
         ({"bounds": {"age": "05"}}, "bounds of 'age'"),
         ({"bounds": {"age": (0, 1, 2)}}, "bounds of 'age'"),
         ({"bounds": {"age": ("0", "120")}}, "bounds of 'age'"),

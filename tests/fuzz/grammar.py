@@ -25,6 +25,17 @@ DATE_LITERALS = (
 ODD_DATES = ("'2024-W01-1'", "'20240101'", "'2024-W01'", "'2024-01-01T10'", "'2024-02-30'", "'20240101T101112'")
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
 GROUPS = ("k", "e", "b", "n % 3", "MONTH(day)", "EXTRACT(DOW FROM at)", "UPPER(k)", "q", "WEEK(day)", "k || e")
+PERIODS = (
+    *(
+        "day",
+        "DATE_TRUNC('month', day)",
+        "YEAR(day)",
+        "QUARTER(day)",
+        "YEAR(day) * 100 + MONTH(day)",
+        "DATE_TRUNC('year', ms)",
+    ),
+    *("TIME_BUCKET(INTERVAL 10 DAY, day)", "DATE_TRUNC('week', day)", "YEAR(ms)", "TIME_BUCKET(INTERVAL 5 YEAR, ms)"),
+)
 
 
 class Query:
@@ -55,7 +66,7 @@ class Query:
         if shape < 3:
             return self.long_chain()
         source, where = self.source()
-        keys = [self.one(GROUPS) for _ in range(self.one((0, 0, 0, 1, 1, 2)))]
+        keys = [self.one(PERIODS if self.chance(30) else GROUPS) for _ in range(self.one((0, 0, 0, 1, 1, 2)))]
         columns = [f"{self.column()} AS c{number}" for number in range(self.one((1, 1, 1, 2, 3)))]
         tail = f" GROUP BY {', '.join(keys)}" if keys else ""
         if self.chance(8):

@@ -42,6 +42,7 @@ BOUNDS = {
     "r": (0.5, 10.0),
     "q": (0.0, 5.0),
 }
+SPANS = {"day": ("2023-12-15", "2024-02-10"), "ms": ("1969-12-31", "2024-01-01 12:00:00")}
 SLOWEST, FACTOR = 1.0, 10.0  # a state may take this many seconds, and this many times as long as calm rows
 MOST_BYTES = 128 * 2**20  # that one state may need more than calm rows
 
@@ -134,6 +135,7 @@ class World:
             columns=dict(self.engine.schema(self.calm)),
             rows_per_person=rows_per_person,
             bounds=BOUNDS,
+            spans=SPANS,
             keys={"k": ("a", "b", None), "e": ("x", "y")},
             required=("r", "q"),
             lookups=found,

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -19,9 +20,9 @@ def level(text: str) -> tuple[str, float]:
     return _pair(text, "NAME=EPSILON", number)
 
 
-def bounds(text: str) -> tuple[str, tuple[float, float]]:
-    """COLUMN=LOW:HIGH."""
-    return _pair(text, "COLUMN=LOW:HIGH", interval)
+def bounds(text: str) -> tuple[str, tuple[float, float] | tuple[str, str]]:
+    """COLUMN=LOW:HIGH, two numbers or two dates."""
+    return _pair(text, "COLUMN=LOW:HIGH", _ends)
 
 
 def step(text: str) -> tuple[str, float]:
@@ -49,6 +50,11 @@ def sql_type(text: str) -> tuple[str, str]:
     return _pair(text, "COLUMN=TYPE", str)
 
 
+def zone(text: str) -> tuple[str, str]:
+    """COLUMN=ZONE."""
+    return _pair(text, "COLUMN=ZONE", str)
+
+
 def menu(text: str) -> tuple[float, ...]:
     """E,E,..."""
     return tuple(map(number, text.split(",")))
@@ -72,6 +78,12 @@ def interval(text: str) -> tuple[float, float]:
     if not colon:
         raise typer.BadParameter(f"expected LOW:HIGH, got {text!r}.")
     return number(low), number(high)
+
+
+def _ends(text: str) -> tuple[float, float] | tuple[str, str]:
+    """LOW:HIGH, two numbers or two dates."""
+    dates = re.fullmatch(r"(\d{4}-\d{2}-\d{2}):(\d{4}-\d{2}-\d{2})", text, re.ASCII)
+    return (dates[1], dates[2]) if dates else interval(text)
 
 
 def number(text: str) -> float:
@@ -216,6 +228,10 @@ Decimal = Annotated[str, option("SIGN", "Texts: the decimal sign, . or ,")]
 Null = Annotated[list[str], option("TEXT", "Texts: what means NULL, besides nothing. Repeatable.")]
 Sheet = Annotated[str, option("NAME", "Excel: which sheet; else the first.")]
 Types = Annotated[list[Any], option("COLUMN=TYPE", "Not to be guessed: zip=VARCHAR. Repeatable.", sql_type)]
+Zones = Annotated[
+    list[Any],
+    option("COLUMN=ZONE", "Times as clocks there show them, instead of UTC: at=Europe/Berlin. Repeatable.", zone),
+]
 Copies = Annotated[
     Path | None,
     typer.Option(metavar="FOLDER", help="For copies of sources; else beside the ledger.", envvar="DISCRETION_COPIES"),
@@ -225,7 +241,10 @@ Menu = Annotated[Any, option("E,E,...", "Round every preference down to one of t
 Default = Annotated[str, option("EPSILON|NAME", "For people who stated none; else the strictest level offered.")]
 Separate = Annotated[bool, flag("--separate", "Equal identifiers in other registers name other people.")]
 Bounds = Annotated[
-    list[Any], option("COLUMN=LOW:HIGH", "Values are clamped to it; for SUM, AVG, MEDIAN ... Repeatable.", bounds)
+    list[Any],
+    option(
+        "COLUMN=LOW:HIGH", "Numbers are clamped to it, for SUM, AVG ...; other dates are left out. Repeatable.", bounds
+    ),
 ]
 Grid = Annotated[list[Any], option("COLUMN=STEP", "Between candidate answers of a median. Repeatable.", step)]
 Keys = Annotated[list[Any], option("COLUMN=A,B,...", "Every value that GROUP BY shows. Repeatable.", keys)]
@@ -260,10 +279,15 @@ def reading(
     null: Null = [],  # noqa: B006  Typer copies it
     sheet: Sheet = "",
     types: Types = [],  # noqa: B006
+    zone: Zones = [],  # noqa: B006
 ) -> dict[str, Any]:
     """Return how a source is read: only the options that were given."""
     texts: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "sheet": sheet}
-    return {name: given for name, given in {**texts, "null": null, "types": dict(types)}.items() if given}
+    return {
+        name: given
+        for name, given in {**texts, "null": null, "types": dict(types), "zones": dict(zone)}.items()
+        if given
+    }
 
 
 def question(

@@ -61,6 +61,7 @@ def _told(table: Table, counted: Mapping[tuple[str, str], int]) -> Iterator[Conc
             "not_in_register": f"People not in register {table.register!r}: {count:,}. Their rows do not count.",
             "no_person": f"Rows without a person: {count:,}. They do not count.",
             "outside_bounds": f"Rows with a value of {about!r} outside its bounds: {count:,}. It is clamped to them.",
+            "outside_span": f"Rows with a date in {about!r} outside its bounds: {count:,}. No group has them.",
             "key_without_rows": f"No row has the declared key {about}.",
             "rows_without_key": f"Rows with a value of {about!r} that is no key: {count:,}. No group has them.",
         }[kind]

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 from discretion.declaration.source import OPTIONS as READING
+from discretion.declaration.span import TIMED, is_moment, span_of
 from discretion.declaration.table import Policy, Table
 from discretion.errors import InvalidDeclaration
 
@@ -28,7 +29,7 @@ def declare(
     person: str,
     epsilon: str,
     register: str,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
+    bounds: Mapping[str, tuple[Any, Any]] | None = None,
     grid: Mapping[str, float] | None = None,
     keys: Mapping[str, Sequence[Any]] | None = None,
     required: Sequence[str] = (),
@@ -48,6 +49,7 @@ def declare(
             + "\n".join(f"  - {problem}" for problem in wrong)
             + f"\nIts columns are {', '.join(f'{column} {kind}' for column, kind in columns.items())}."
         )
+    dated = {column: pair for column, pair in bounds.items() if is_moment(pair[0])}
     return Table(
         name=name,
         source=source,
@@ -56,7 +58,8 @@ def declare(
         protects="presence" if register else "value",
         columns=dict(columns),
         epsilon=epsilon,
-        bounds={column: (float(low), float(high)) for column, (low, high) in bounds.items()},
+        bounds={column: (float(low), float(high)) for column, (low, high) in bounds.items() if column not in dated},
+        spans={column: span_of(column, columns[column], *pair) for column, pair in dated.items()},
         grid={column: float(step) for column, step in grid.items()},
         keys={column: tuple(_typed(one, column, columns[column]) for one in values) for column, values in keys.items()},
         required=tuple(required),
@@ -101,7 +104,7 @@ def _misshapen(bounds: Any, keys: Any, grid: Any, required: Any, policy: Any) ->
         return wrong
     checks = [
         *(
-            (f"bounds of {column!r}", "two numbers, low and high", said, _is_pair(said))
+            (f"bounds of {column!r}", "two numbers or two dates, low and high", said, _is_pair(said))
             for column, said in bounds.items()
         ),
         *((f"the grid step of {column!r}", "a number", said, _is_number(said)) for column, said in grid.items()),
@@ -119,7 +122,7 @@ def _is_list(said: Any) -> bool:
 
 def _is_pair(said: Any) -> bool:
     several = isinstance(said, Iterable) and isinstance(said, Sized) and len(said) == 2
-    return several and all(_is_number(one) for one in said)
+    return several and any(all(map(fits, said)) for fits in (_is_number, is_moment))
 
 
 def _is_number(said: Any) -> bool:
@@ -128,16 +131,20 @@ def _is_number(said: Any) -> bool:
 
 def refuse_unfit(table: Table) -> None:
     """Refuse a table in a new state that does not fit what was declared about it."""
-    if wrong := _unfit(table.columns, set(), table.bounds):
+    if wrong := _unfit(table.columns, set(), {**table.bounds, **table.spans}):
         raise InvalidDeclaration(f"Table {table.name!r} does not fit its declaration any more: {'; '.join(wrong)}.")
 
 
 def _unfit(columns: Mapping[str, str], named: Set[str], bounds: Mapping[str, Any]) -> list[str]:
     """What does not fit the schema."""
-    texts = [column for column in bounds if not NUMBER.fullmatch(columns.get(column, "DOUBLE"))]
+    dated = {column for column, pair in bounds.items() if is_moment(next(iter(pair)))}
+    numbers = [column for column in bounds if column not in dated]
+    texts = [column for column in numbers if not NUMBER.fullmatch(columns.get(column, "DOUBLE"))]
+    times = [column for column in bounds if column in dated and not TIMED.fullmatch(columns.get(column, "DATE"))]
     return [
         *(f"there is no column {column!r}" for column in sorted(named - set(columns))),
-        *(f"bounds are for numbers, but {column!r} is {columns[column]}" for column in texts),
+        *(f"bounds of {column!r} are numbers, but it is {columns[column]}" for column in texts),
+        *(f"bounds of {column!r} are dates, but it is {columns[column]}" for column in times),
     ]
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 from discretion.errors import InvalidDeclaration
 
 READER = 2  # the version of the code that reads texts: version 1 swapped columns (see docs/known-vulnerabilities.md)
-OPTIONS = ("delimiter", "encoding", "decimal", "null", "sheet", "types")  # how a source is read
+OPTIONS = ("delimiter", "encoding", "decimal", "null", "sheet", "types", "zones")  # how a source is read
 SUFFIXES = {
     "csv": (".csv", ".tsv", ".tab", ".txt"),
     "json": (".json", ".jsonl", ".ndjson"),
@@ -42,6 +42,7 @@ class Source:
     decimal: str = "."
     null: tuple[str, ...] = ()  # texts that mean NULL, besides nothing at all
     types: Mapping[str, str] = field(default_factory=dict)  # column -> SQL type; others are guessed once
+    zones: Mapping[str, str] = field(default_factory=dict)  # column of times -> the zone it is read in, instead of UTC
     reader: int = READER
     secret: str = field(default="", repr=False, compare=False)  # the URL with its password
 
@@ -73,7 +74,8 @@ class Source:
 
     def to_json(self) -> str:
         """Return the canonical text that the ledger keeps; without the password."""
-        return json.dumps({name: kept for name, kept in asdict(self).items() if name != "secret"}, sort_keys=True)
+        left_out = {"secret", *(() if self.zones else ("zones",))}
+        return json.dumps({name: kept for name, kept in asdict(self).items() if name not in left_out}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> "Source":
@@ -87,7 +89,7 @@ class Source:
             given = f"{given[0] if isinstance(given, list) else given}#{self.table}"
         if source_of(given, **options).kind != self.kind:
             return source_of(given, **options)
-        told = {name: getattr(self, name) for name in ("delimiter", "encoding", "decimal", "null", "types")}
+        told = {name: getattr(self, name) for name in ("delimiter", "encoding", "decimal", "null", "types", "zones")}
         return source_of(given, **{**told, "sheet": self.table, **options})
 
     def __str__(self) -> str:
@@ -116,6 +118,7 @@ def source_of(
     null: Sequence[str] = (),
     sheet: str = "",
     types: Mapping[str, str] | None = None,
+    zones: Mapping[str, str] | None = None,
 ) -> Source:
     """Return the source that a path, list of paths, pattern, folder, `file#table` or URL names, and how to read it."""
     several = [str(given)] if isinstance(given, str | Path) else [str(one) for one in given]
@@ -136,6 +139,7 @@ def source_of(
         decimal=decimal,
         null=(null,) if isinstance(null, str) else tuple(null),
         types={name: _type(said) for name, said in (types or {}).items()},
+        zones=dict(zones or {}),
         secret=found[0][1] if "://" in found[0][1] else "",
     )
 

@@ -62,6 +62,7 @@ class Table(Shown):
     epsilon: str = ""  # the column of preferences, where the table is its own register
     rows_per_person: int = 1
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    spans: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # bounds of dates and times, in ISO form
     grid: Mapping[str, float] = field(default_factory=dict)  # column -> step between candidate answers
     keys: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # column -> every value an answer shows
     required: tuple[str, ...] = ()  # columns declared never NULL; a NULL found there counts as the bound nearest 0
@@ -72,7 +73,7 @@ class Table(Shown):
     admitted: str = ""  # the fingerprint of the state that may be asked about
 
     def __post_init__(self) -> None:
-        named = {self.person, *self.bounds, *self.grid, *self.keys, *self.required}
+        named = {self.person, *self.bounds, *self.spans, *self.grid, *self.keys, *self.required}
         unknown = sorted((named | ({self.epsilon} if self.epsilon else set())) - set(self.columns))
         if unknown:
             raise InvalidDeclaration(
@@ -135,6 +136,8 @@ class Table(Shown):
                     del kept[name]
         if self.longest_text == LONGEST_TEXT:  # stored answers of version 0.1 stay free
             del stored["longest_text"]
+        if not self.spans:
+            del stored["spans"]
         return json.dumps(stored, sort_keys=True)
 
     def identity(self) -> str:
@@ -150,6 +153,7 @@ class Table(Shown):
         """Return the table that `stored` wrote down."""
         stored = json.loads(text)
         stored["bounds"] = {column: tuple(pair) for column, pair in stored["bounds"].items()}
+        stored["spans"] = {column: tuple(pair) for column, pair in stored.get("spans", {}).items()}
         stored["keys"] = {column: tuple(values) for column, values in stored["keys"].items()}
         stored["required"] = tuple(stored["required"])
         stored["lookups"] = {name: Lookup(**lookup) for name, lookup in stored["lookups"].items()}
@@ -180,6 +184,8 @@ def _role(table: Table, column: str) -> str:
     if column in table.bounds:
         low, high = table.bounds[column]
         return f"{low:,.12g} to {high:,.12g}"
+    if column in table.spans:
+        return " to ".join(table.spans[column])
     return ", ".join(map(str, table.keys[column])) if column in table.keys else ""
 
 
@@ -190,6 +196,7 @@ def _use(table: Table, column: str) -> str:
     few = "INT" in kind and high - low < MOST_GROUPS
     grouped = column in table.keys or kind == "BOOLEAN" or few
     uses = ["WHERE"]
-    uses += ["GROUP BY"] if grouped else ["GROUP BY month, ..."] if kind.startswith(("DATE", "TIMESTAMP")) else []
+    dated = "GROUP BY day, month, year, ..." if column in table.spans else "GROUP BY month, ..."
+    uses += ["GROUP BY"] if grouped else [dated] if kind.startswith(("DATE", "TIMESTAMP")) else []
     uses += ["SUM, AVG, ..."] if column in table.bounds else []
     return ", ".join(uses)

@@ -5,9 +5,11 @@ from typing import Any
 
 from sqlglot import exp
 
+from discretion.declaration.span import ends
 from discretion.declaration.table import Table
 from discretion.engines.column import not_null, number
 from discretion.engines.person import person_text
+from discretion.query.kind import constant
 
 PART = 1 << 20  # rows looked at together: many enough to be quick, few enough to stay small
 Counts = dict[tuple[str, str], int]  # (measure, column or key) -> count
@@ -79,6 +81,11 @@ def _row_measures(table: Table) -> Iterator[tuple[tuple[str, str], exp.Expr]]:
         finite = exp.Anonymous(this="ISFINITE", expressions=[value])  # an infinity is missing, not clamped
         outside = exp.or_(value < number(float(low)), value > number(float(high)))
         yield ("outside_bounds", column), exp.and_(finite, outside)
+    for column, pair in table.spans.items():
+        found = "DATE" if table.columns[column].upper() == "DATE" else "TIMESTAMP"
+        value = exp.TryCast(this=exp.column(column, quoted=True), to=exp.DataType.build(found))
+        first, last = (constant(end, found) for end in ends(pair, found))
+        yield ("outside_span", column), exp.or_(value < first, value > last)
     for column in table.keys:
         known = exp.In(this=_text(column), expressions=_listed(table, column))
         yield ("rows_without_key", column), exp.Not(this=known)

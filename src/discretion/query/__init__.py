@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import TokenType
 from discretion.declaration.table import Table
 from discretion.errors import QueryRefused
 from discretion.noise import Floats
+from discretion.query import calendar
 from discretion.query.aggregation import AGGREGATES, DEVIATIONS, Asked, asked, refuse_aggregate
 from discretion.query.expression import refuse, scalar
 from discretion.query.function import FUNCTIONS
@@ -100,7 +101,7 @@ class Query:
     def evaluate(self, released: Sequence[Floats]) -> dict[str, tuple[Any, ...]]:
         """Every column for every group, before HAVING, ORDER BY and LIMIT."""
         rows = self._environments(released)
-        return {c.name: tuple(evaluate(c.expression, row) for row in rows) for c in self.columns}
+        return {c.name: calendar.shown(tuple(evaluate(c.expression, row) for row in rows)) for c in self.columns}
 
     def shown(self, released: Sequence[Floats]) -> tuple[int, ...]:
         """The numbers of the groups that HAVING, ORDER BY and LIMIT leave, in their order."""

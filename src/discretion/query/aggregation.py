@@ -148,6 +148,12 @@ def _measured(node: exp.Expr, relation: RowSet) -> Scalar:
         raise QueryRefused(f"{shown(node)} is not allowed: DISTINCT and ORDER BY inside an aggregate. Leave them out.")
     value = scalar(node.this, relation.scope)
     _not_the_person(node, value, relation.table)
+    if value.kind in ("date", "timestamp"):
+        days = f"{type(node).__name__.upper()}(DATE_DIFF('day', DATE '2020-01-01', {shown(node.this)}))"
+        raise QueryRefused(
+            f"{shown(node)} needs a number, got a {value.kind}. Count days instead: {days}. "
+            "If the steward declared bounds for the date, the days have bounds too."
+        )
     if value.kind != "number":
         raise QueryRefused(f"{shown(node)} needs a number, got a {value.kind}. Use COUNT(*), or CAST it.")
     if value.literal:

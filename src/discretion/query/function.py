@@ -14,7 +14,7 @@ from typing import Any, Literal
 from sqlglot import exp
 
 from discretion.errors import QueryRefused
-from discretion.query import moment, operation, value
+from discretion.query import calendar, moment, operation, value
 from discretion.query.operation import Operands
 from discretion.query.scalar import Scalar, literal, shown
 
@@ -36,6 +36,7 @@ class SqlFunction:
         """The answer for plain values of the operands, which are of the types the rule allows."""
         if self.value is None:
             raise QueryRefused(f"{shown(node)} is computed from constants or released values. Write its value out.")
+        values = calendar.alike(values)
         given = values + [_written(node.args[name]) for name in self.fixed if node.args.get(name) is not None]
         answer = value.strict(self.value, given) if self.strict else self.value(*given)
         return not answer if node.args.get("negate") and answer is not None else answer
@@ -133,9 +134,12 @@ FUNCTIONS: Mapping[type[exp.Expr], SqlFunction] = MappingProxyType(
         exp.Substring: _text(value.middle, fixed=("start", "length")),
         exp.Left: _text(lambda text, length: text[:length], fixed=("expression",)),
         exp.Right: _text(value.right, fixed=("expression",)),
-        exp.Extract: SqlFunction(rule=moment.date_part, operands=("expression",), fixed=("this",)),
-        exp.TimestampTrunc: SqlFunction(rule=moment.date_arithmetic, fixed=("unit",)),
-        exp.DateTrunc: SqlFunction(rule=moment.date_arithmetic, fixed=("unit",)),
+        exp.Extract: SqlFunction(rule=moment.date_part, operands=("expression",), fixed=("this",), value=calendar.part),
+        exp.TimestampTrunc: SqlFunction(rule=moment.date_arithmetic, fixed=("unit",), value=calendar.truncated),
+        exp.DateTrunc: SqlFunction(rule=moment.date_arithmetic, fixed=("unit",), value=calendar.truncated),
+        exp.DateBin: SqlFunction(
+            rule=moment.bucket, operands=("expression",), fixed=("this",), value=calendar.bucketed
+        ),
         exp.DateDiff: SqlFunction(rule=moment.date_arithmetic, operands=_TWO, fixed=("unit",)),
         exp.Cast: SqlFunction(rule=operation.cast, fixed=("to",)),
         exp.TryCast: SqlFunction(rule=operation.cast, fixed=("to",)),

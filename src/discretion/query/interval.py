@@ -8,6 +8,8 @@ from typing import Any
 
 from sqlglot import exp
 
+from discretion.declaration.span import Ends
+from discretion.query.calendar import difference
 from discretion.query.scalar import Scalar, Side
 
 MOST_POWER = 64  # of a power whose bounds are worked out
@@ -91,6 +93,19 @@ def clamped(node: exp.Expr, parts: Sequence[Scalar]) -> tuple[Side, Side]:
     if literals and isinstance(node, exp.Greatest):
         low = max(literals)
     return low, high
+
+
+def elapsed(end: Scalar, start: Scalar, unit: str) -> tuple[Side, Side]:
+    """The least and the most units from `start` to `end`, if both are constants or have declared bounds."""
+    begins, finishes = _known_span(start), _known_span(end)
+    if begins is None or finishes is None:
+        return None, None
+    (first, last), (earliest, latest) = begins, finishes
+    return Fraction(difference(unit, last, earliest)), Fraction(difference(unit, first, latest))
+
+
+def _known_span(one: Scalar) -> Ends | None:
+    return (one.value, one.value) if one.literal and one.value is not None else one.span
 
 
 def least(sides: Sequence[Side]) -> Side:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from sqlglot import exp
 
@@ -12,10 +12,11 @@ from discretion.errors import QueryRefused
 from discretion.query.aggregation import AGGREGATES
 from discretion.query.expression import scalar
 from discretion.query.kind import BIGINT, DOUBLE, moment
+from discretion.query.period import periods
 from discretion.query.place import placed
 from discretion.query.released import evaluate
 from discretion.query.rowset import Key, RowSet
-from discretion.query.scalar import Scalar, listed, only, shown, unbracketed
+from discretion.query.scalar import Scalar, between, columns_of, listed, only, shown, unbracketed
 
 
 def keys(select: exp.Select, found: RowSet) -> tuple[Key, ...]:
@@ -70,21 +71,49 @@ def key(node: exp.Expr, found: RowSet) -> Key:
     if found.table.person in value.columns:
         raise QueryRefused(f"GROUP BY {shown(node)} would answer about single people. Group by declared keys.")
     values, image = value.domain(), _image(value, found.table)
-    if values is None:
+    column = _spanned(value, found)
+    listed_periods = periods(value, column) if column is not None else None
+    if listed_periods is not None:
+        values = listed_periods
+    elif values is None:
         values = image
     elif image and None in image and None not in values:
         values = (*values, None)
     if not values:
-        raise QueryRefused(
-            f"GROUP BY {shown(node)} needs values that are known in public, because which values occur is private. Ask "
-            f"the steward to declare keys (declared: {listed(found.table.keys)}), or write CASE WHEN ... THEN 'value' "
-            "ELSE 'other' END."
-        )
+        _refuse_unknown(node, value, found.table)
     sql_type = DOUBLE if value.kind == "number" and value.type != BIGINT else value.type
     if not all(_fits(one, sql_type) for one in values):
         raise QueryRefused(f"The keys declared for {shown(node)} are not all of its type {sql_type}. Ask the steward.")
     typed = value.tame.to(sql_type)
+    if listed_periods is not None and column is not None and column.span is not None:
+        # A date outside the bounds is in no group, also if it lies in the same month as one within.
+        typed = replace(typed, total=between(typed.total, column.total, *column.span, column.type))
     return Key(name="", plain=value.plain, expression=typed.total, sql_type=sql_type, values=values, scalar=typed)
+
+
+def _spanned(key: Scalar, found: RowSet) -> Scalar | None:
+    """The column with declared bounds of dates that a key is a function of."""
+    (name,) = key.columns if len(key.columns) == 1 else ("",)
+    if name not in found.table.spans or name in found.table.keys:
+        return None
+    return columns_of(found.table)[name.lower()] if found.gathered is None else found.scope.find(exp.column(name))
+
+
+def _refuse_unknown(node: exp.Expr, key: Scalar, table: Table) -> NoReturn:
+    """Say what to declare or to write, so that the values of a key are public."""
+    needs = f"GROUP BY {shown(node)} needs values that are known in public, because which values occur is private. "
+    times = sorted(name for name in key.columns if table.columns[name].upper().startswith(("DATE", "TIMESTAMP")))
+    if times and times[0] in table.spans:
+        raise QueryRefused(f"{needs}Group by periods of {times[0]}, such as DATE_TRUNC('month', {times[0]}).")
+    if times:
+        raise QueryRefused(
+            f"{needs}Ask the steward to declare the first and last date: bounds={{{times[0]!r}: ('2020-01-01', "
+            f"'2024-12-31')}}, or group by MONTH({times[0]})."
+        )
+    raise QueryRefused(
+        f"{needs}Ask the steward to declare keys (declared: {listed(table.keys)}), or write CASE WHEN ... THEN 'value' "
+        "ELSE 'other' END."
+    )
 
 
 def _image(key: Scalar, table: Table) -> tuple[Any, ...] | None:

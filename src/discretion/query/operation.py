@@ -85,8 +85,9 @@ def arithmetic(node: exp.Expr, operands: Operands) -> Scalar:
     """+ − * / // % and powers."""
     left, right = flat(operands)
     if isinstance(node, exp.Sub) and left.kind == right.kind == "date":
-        days = regrouped(operands, [left.tame, right.tame])
-        return built(node, days, sql_type=BIGINT, reach=2**23, whole=True)
+        days = regrouped(operands, [left.tame.within, right.tame.within])
+        low, high = interval.elapsed(left, right, "DAY")
+        return built(node, days, sql_type=BIGINT, reach=2**23, whole=True, low=low, high=high)
     if {left.kind, right.kind} != {"number"}:
         mixed(node, {left.kind, right.kind, "number"})
     if isinstance(node, exp.IntDiv) and not {left.type, right.type} <= {BIGINT, HUGEINT}:
@@ -281,6 +282,7 @@ def merged(results: Sequence[Scalar]) -> Scalar:
     return replace(
         known[0],
         literal=False,
+        span=None,
         reach=max(part.reach for part in known),
         narrow=any(part.narrow or part.literal for part in known),
         whole=all(part.whole for part in known),

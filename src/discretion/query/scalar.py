@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from sqlglot import exp
 
+from discretion.declaration.span import Ends, ends
 from discretion.declaration.table import Table
 from discretion.errors import QueryRefused, did_you_mean
 from discretion.query import kind as types
@@ -48,6 +49,7 @@ class Scalar:
     made: int = 0  # characters of all texts made on the way, which a row's memory holds
     size: int = 1
     operands: tuple["Scalar", ...] = ()  # what it is computed from
+    span: Ends | None = None  # of a date or time: its declared bounds
     number: exp.Expr | None = None  # the number that a person's text is, NULL where another text is written so
 
     def __post_init__(self) -> None:
@@ -93,6 +95,14 @@ class Scalar:
             return replace(self, total=types.constant(value, sql_type), type=sql_type, values=values)
         total = exp.TryCast(this=self.total.copy(), to=exp.DataType.build(sql_type, dialect="duckdb"))
         return replace(self, total=total, type=sql_type, narrow=False, size=self.size + 1)
+
+    @property
+    def within(self) -> "Scalar":
+        """The same, with NULL instead of dates and times outside the declared bounds, which are left out."""
+        if self.span is None:
+            return self
+        total = between(self.total, self.total, *self.span, self.type)
+        return replace(self, total=total, required=False, size=2 * self.size)
 
     def parts(self, seen: set[int]) -> Iterator["Scalar"]:
         """Give everything it is computed from that is computed itself, and itself, each once."""
@@ -223,8 +233,13 @@ def checked(expression: exp.Expr, sql_type: str) -> exp.Case:
         return finite(expression)
     last = types.LAST if sql_type == "DATE" else datetime(9999, 12, 31, 23, 59, 59, 999999)
     first: date = types.FIRST if sql_type == "DATE" else datetime(1, 1, 1)
-    low, high = types.constant(first, sql_type), types.constant(last, sql_type)
-    check = exp.Between(this=expression.copy(), low=low, high=high)
+    return between(expression, expression, first, last, sql_type)
+
+
+def between(expression: exp.Expr, moment: exp.Expr, first: date, last: date, sql_type: str) -> exp.Case:
+    """`expression`, NULL where a date or time of this type does not lie from `first` to `last`."""
+    low, high = (types.constant(as_type(end, sql_type), sql_type) for end in (first, last))
+    check = exp.Between(this=moment.copy(), low=low, high=high)
     return exp.Case(ifs=[exp.If(this=check, true=expression.copy())])
 
 
@@ -309,6 +324,7 @@ def _declared(table: Table, name: str, shown_as: str | None) -> Scalar:
         values=table.keys.get(name, bare.values),
         columns=frozenset({name}),
         required=name in table.required,
+        span=ends(table.spans[name], bare.type) if name in table.spans else None,
         number=_number(bare.total) if name == table.person and table.columns[name] == "VARCHAR" else None,
     )
 

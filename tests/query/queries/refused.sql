@@ -146,7 +146,7 @@ SELECT income, COUNT(*) FROM patients GROUP BY income
 -- > GROUP BY income needs values that are known in public, because which values occur is private. Ask the steward to declare keys (declared: grade, region), or write CASE WHEN ... THEN 'value' ELSE 'other' END.
 
 SELECT born, COUNT(*) FROM patients GROUP BY born
--- > GROUP BY born needs values that are known in public, because which values occur is private. Ask the steward to declare keys (declared: grade, region), or write CASE WHEN ... THEN 'value' ELSE 'other' END.
+-- > GROUP BY born needs values that are known in public, because which values occur is private. Ask the steward to declare the first and last date: bounds={'born': ('2020-01-01', '2024-12-31')}, or group by MONTH(born).
 
 SELECT region, COUNT(*) FROM patients GROUP BY CUBE (region)
 -- > CUBE, ROLLUP and GROUPING SETS ask several questions. Ask them one by one.
@@ -188,7 +188,7 @@ SELECT SUM(note) FROM patients
 -- > SUM(note) needs a number, got a text. Use COUNT(*), or CAST it.
 
 SELECT AVG(born) FROM patients
--- > AVG(born) needs a number, got a date. Use COUNT(*), or CAST it.
+-- > AVG(born) needs a number, got a date. Count days instead: AVG(DATE_DIFF('day', DATE '2020-01-01', born)). If the steward declared bounds for the date, the days have bounds too.
 
 SELECT SUM(1) FROM patients
 -- > SUM(1) is over a constant. Ask for COUNT(*), and do arithmetic on the answer.

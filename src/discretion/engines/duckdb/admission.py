@@ -71,12 +71,13 @@ def admit(request: Admission) -> tuple[str, tuple[str, ...]]:
     with _connected(source) as connection:
         place = _in_place(connection, source)
         before = _state(source)
-        if place and not source.types and _is_sound(connection, place, request.person):
+        if place and not source.types and not source.zones and _is_sound(connection, place, request.person):
             return place, ()
         folder = _folder(request)
         with ExitStack() as opened, tempfile.TemporaryDirectory(prefix=".discretion-", dir=folder) as private:
             columns, hints = _staged(connection, request, place, opened, Path(private))
-            copy = _write(connection, _sound_rows(connection, select(columns, STAGED), request.person), request)
+            rows = _sound_rows(connection, select(columns, STAGED), request.person)
+            copy = _write(connection, _in_zones(connection, rows, source), request)
     if before != _state(source):
         Path(copy).unlink()
         raise SourceChanged("The source changed while it was copied. Try again when nobody writes to it.")
@@ -248,6 +249,26 @@ def _sound_rows(connection: duckdb.DuckDBPyConnection, rows: str, person: str) -
     """Return the SQL that gives these rows with NULL for every value that could make a question fail."""
     types = described(connection, rows)
     return select({name: safe(name, kind, person) for name, kind in types.items()}, f"({rows})") if types else rows
+
+
+def _in_zones(connection: duckdb.DuckDBPyConnection, rows: str, source: Source) -> str:
+    """Return the SQL that gives these rows with the times of some columns as clocks in their zones show them."""
+    if not source.zones:
+        return rows
+    types = described(connection, rows)
+    known = {name for (name,) in connection.sql("SELECT name FROM pg_timezone_names()").fetchall()}
+    for column, zone in source.zones.items():
+        if types.get(column) != "TIMESTAMP":
+            raise InvalidDeclaration(f"`zones` names {column!r}, which is not a column of times of {str(source)!r}.")
+        if zone not in known:
+            raise InvalidDeclaration(f"There is no time zone {zone!r}. Write a name such as 'Europe/Berlin'.")
+    local = {
+        name: f"timezone({quoted(source.zones[name])}, timezone('UTC', {named(name)}))"
+        if name in source.zones
+        else named(name)
+        for name in types
+    }
+    return select(local, f"({rows})")
 
 
 def _files(source: Source) -> list[str]:

@@ -104,6 +104,7 @@ class Connections:
             connection.execute(f"SET allowed_directories = [{quoted(self.stage)}]")
         connection.execute("SET enable_external_access = false")
         silence(connection)
+        connection.execute("SET TimeZone = 'UTC'")  # not the machine's
         for name, place in sources.items():
             self._show(connection, name, place)
         connection.execute("SET lock_configuration = true")

@@ -21,6 +21,7 @@ READING = {
     "null": Field("array|string", "Texts: what means NULL.", most=1_000),
     "sheet": Field("string", "Excel: which sheet.", most=1_000),
     "types": Field("object", "Types that are not guessed, by column."),
+    "zones": Field("object", "The time zone that a column of times is read in, instead of UTC, by column."),
 }
 CHOICES = {
     "person": Field("string", "The column that names the person.", most=1_000),
@@ -32,7 +33,7 @@ CHOICES = {
 }
 DECLARED = {
     "register": Field("string", "People enrolled before, instead of epsilon.", most=1_000),
-    "bounds": Field("object", "[low, high] by column."),
+    "bounds": Field("object", "[low, high] by column: two numbers, or two dates in ISO form."),
     "grid": Field("object", "The step between candidate answers, by column."),
     "keys": Field("object", "Every value that GROUP BY shows, by column."),
     "rows_per_person": Field("integer", "The most rows of one person that count."),
