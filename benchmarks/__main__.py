@@ -20,6 +20,7 @@ TOPICS = (
         "quantiles",
         "walk",
         "sql",
+        "person",
         "sources",
         "ledger",
         "learn",

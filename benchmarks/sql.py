@@ -150,29 +150,30 @@ def main(rows: int = 10_000_000) -> None:
     ):
         sheet.add_column(heading, justify="left" if heading in ("question", "preferences") else "right")
     for case in CASES:
-        plain = _alone(Plain(case, folder))
+        plain = alone(Plain(case, folder))
         for preferences, said in PREFERENCES.items():
-            found = _alone(Protected(case, folder, preferences))
+            found = alone(Protected(case, folder, preferences))
             limit = "exempt" if case.sampled else f"{case.factor:g}x + {1000 * case.extra:.0f} ms"
             sheet.add_row(
                 case.label,
                 said,
                 f"{1000 * plain.seconds:,.0f}",
                 f"{1000 * found.seconds:,.0f}",
-                _marked(found.seconds / plain.seconds, found.seconds > case.factor * plain.seconds + case.extra),
+                marked(found.seconds / plain.seconds, found.seconds > case.factor * plain.seconds + case.extra),
                 limit,
-                _marked(found.first, found.first > FIRST),
-                _marked(found.memory / plain.memory, found.memory > MEMORY * plain.memory),
+                marked(found.first, found.first > FIRST),
+                marked(found.memory / plain.memory, found.memory > MEMORY * plain.memory),
             )
     Console().print(sheet)
     question.main()
 
 
-def _marked(number: float, over: bool) -> str:
+def marked(number: float, over: bool) -> str:
+    """Return a number, marked if it is over its limit."""
     return f"{number:.2f}{' (over)' if over else ''}"
 
 
-def _alone(task: Callable[[], Callable[[], object]]) -> Measured:
+def alone(task: Callable[[], Callable[[], object]]) -> Measured:
     """In a process of its own, so that memory is that question's."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(measure, task).result()

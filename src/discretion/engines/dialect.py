@@ -11,7 +11,10 @@ from discretion.query.function import FUNCTIONS
 
 # What statements are made of besides the operations that a question may have.
 _BUILT = frozenset(
-    {exp.Case, exp.If, exp.Try, exp.Count, exp.Sum, exp.Min, exp.Max, exp.RowNumber, exp.SHA2, exp.StrPosition}
+    {
+        *(exp.Case, exp.If, exp.Try, exp.Count, exp.Sum, exp.Min, exp.Max, exp.AnyValue),
+        *(exp.RowNumber, exp.SHA2, exp.StrPosition),
+    }
 )
 OPERATIONS: frozenset[type[exp.Expr]] = frozenset(FUNCTIONS) | _BUILT
 NAMED = frozenset(

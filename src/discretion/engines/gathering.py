@@ -35,8 +35,8 @@ def put_together(
     together = exp.select(*groups, copy=False).from_(rows.subquery(_FOUND, copy=False), copy=False)
     for key in gathered.keys:
         together = among(together, key, _FOUND)
-    if own is not None:  # everybody has one preference; the least, should there ever be two, so that they stay one row
-        together = together.select(exp.alias_(exp.Min(this=exp.column(OWN)), OWN), copy=False)
+    if own is not None:  # admission found one preference for everybody; they are one row, should there ever be two
+        together = together.select(exp.alias_(exp.AnyValue(this=exp.column(OWN)), OWN), copy=False)
     together = together.select(*(exp.alias_(_aggregate(one), one.name) for one in gathered.values), copy=False)
     together = together.group_by(*(column.copy() for column in groups), copy=False)
     return exp.select().from_(together.subquery(ROW, copy=False), copy=False)

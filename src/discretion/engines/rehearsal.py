@@ -142,8 +142,8 @@ def _made_up_together(query: Query, written: Mapping[str, list[str]]) -> dict[st
 def _possible(column: Scalar, written: Mapping[str, list[str]]) -> list[str]:
     """Return extreme values of an aggregate: whole numbers within its reach, and finite doubles."""
     if column.type in REACH:
-        most = max(column.reach, 2) - 1
-        found = [*map(str, (-most, most, 0, 1, -1)), *_within(written["number"], -most, most)]
+        reach = max(min(column.reach, REACH[column.type]), 2)
+        found = [*map(str, (-reach, reach - 1, 0, 1, -1)), *_within(written["number"], -reach, reach - 1)]
         return [*(f"CAST('{value}' AS {column.type})" for value in dict.fromkeys(found)), "NULL"]
     found = _extremes(column.type, written)
     return [value for value in found if column.type != "DOUBLE" or not ("nan" in value or "inf" in value)]
@@ -179,7 +179,8 @@ def _extremes(sql_type: str, written: Mapping[str, list[str]]) -> list[str]:
         before, after = digits(sql_type, 0)
         most = f"{'9' * before or '0'}.{'9' * after or '0'}"
         found = [f"'{most}'", f"'-{most}'", "0", f"'0.{'0' * (after - 1)}1'" if after else "1"]  # as numbers: doubles
-        found += _within(written["number"], -(10 ** max(before - 1, 0)), 10 ** max(before - 1, 0))
+        largest = 10 ** (before - 1) if before else 0
+        found += _within(written["number"], -largest, largest)
     elif sql_type in FLOATS:
         found = [*_DOUBLES, *written["number"]]
         found = [value for value in found if sql_type == "DOUBLE" or "308" not in value]
