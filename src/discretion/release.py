@@ -38,6 +38,7 @@ class Error:
     bought: bool = False  # the interval was released beside the value: its ends are the limits
     quantiles: tuple[tuple[float, float, float], ...] = ()  # (tail, low, high) of the truth minus the value, if known
     relation: Relation | None = None  # how choices and values were found to be related, where that was estimated
+    shortfall: bool = False  # in ranks, of a mode: how many fewer people may have it than the most frequent value
     expected: float | None = None  # root mean squared error for values that vary as usual, where `noise` has the worst
 
     @property
@@ -332,9 +333,11 @@ class Release(Shown):
             return str(value)
         error = self.errors[name][row]
         half = error.half_width()
+        if error.shortfall and value is not None:
+            return f"{value} (at most {percent(half)} short)"
         if isinstance(value, date):
             return f"{value} ({_dates(value, error) if error.unit == 'value' else f'rank ± {percent(half)}'})"
-        if not isinstance(value, int | float):  # a category: how far from the most frequent it may be
+        if not isinstance(value, int | float):  # a category
             return f"{value} (at most {percent(half)} short)" if error.unit == "rank" else str(value)
         if not (isfinite(half) and isfinite(value)):
             return f"{number(value)} ({f'within {ends(error.limits)}' if error.limits else 'error unknown'})"

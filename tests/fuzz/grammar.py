@@ -155,7 +155,7 @@ class Query:
         if kind == 5:
             return f"COUNT(DISTINCT id){filtered}"
         if kind == 6:
-            return f"COUNT_IF({self.truth(2)})"
+            return f"COUNT_IF({self.truth(2)})" if self.chance(70) else f"MODE({self.one(GROUPS)}){filtered}"
         value = self.bounded()
         if kind == 7:
             share = self.one(("0", "0.1", "0.5", "0.9", "1", "[0.25, 0.5, 0.75]"))

@@ -133,6 +133,7 @@ def rank_error(
         assumption="; ".join(filter(None, [str(belief), "" if aggregate.size_is_public else GROUP_ASSUMES])),
         limits=(0.0, 1.0),
         asked=q or 0.0,
+        shortfall=q is None,
         pull=min(max(stray.pull - usual, 0.0), largest),
         rows=None if aggregate.size_is_public else specification.size * aggregate.rows_per_person / aggregate.groups,
     )

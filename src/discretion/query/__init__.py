@@ -16,6 +16,7 @@ from discretion.errors import QueryRefused
 from discretion.noise import Floats
 from discretion.query import calendar
 from discretion.query.aggregation import AGGREGATES, DEVIATIONS, Asked, asked, refuse_aggregate
+from discretion.query.category import CATEGORY, is_mode, mode
 from discretion.query.expression import refuse, scalar
 from discretion.query.function import FUNCTIONS
 from discretion.query.key import bare, keys
@@ -282,15 +283,22 @@ class _Answer:
         return self.released(part) if isinstance(part, exp.Expr) else part
 
     def _aggregate(self, node: exp.Expr) -> exp.Expr:
-        one = asked(node, self.found, self.groups)
-        number = list(self.asked).index(one.text) if one.text in self.asked else len(self.asked)
-        self.asked.setdefault(one.text, one)
+        if is_mode(node):
+            chosen = mode(node, self.found, self.groups)
+            return chosen.shown(self._number(chosen.asked))
+        number = self._number(asked(node, self.found, self.groups))
         placeholder = exp.Placeholder(this=str(number))
         kind = node.this if isinstance(node, exp.Filter) else node
         if not isinstance(kind, DEVIATIONS):
             return placeholder
         nothing = exp.Literal.number(0)  # noise can take a small variance below 0
         return exp.Sqrt(this=exp.Greatest(this=placeholder, expressions=[nothing], ignore_nulls=True))
+
+    def _number(self, one: Asked) -> int:
+        """Return the number of an aggregate; the same one twice is one."""
+        number = list(self.asked).index(one.text) if one.text in self.asked else len(self.asked)
+        self.asked.setdefault(one.text, one)
+        return number
 
     def _key(self, node: exp.Expr) -> int | None:
         """The number of the key that `node` is."""
@@ -365,8 +373,8 @@ def _text(query: Query, found: RowSet) -> str:
 
     def written(expression: exp.Expr) -> exp.Expr:
         def back(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, exp.Placeholder):
-                return query.asked[int(node.name)].plain.copy()
+            if isinstance(node, exp.Placeholder) or node.meta.get(CATEGORY):
+                return query.asked[int((node.this if node.meta.get(CATEGORY) else node).name)].plain.copy()
             if isinstance(node, exp.Column):
                 return query.keys[int(node.name[1:])].plain.copy()
             return node

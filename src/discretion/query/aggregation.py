@@ -30,7 +30,7 @@ _KINDS: dict[type[exp.Expr], Kind] = {
 }
 POPULATION = (exp.VariancePop, exp.StddevPop)  # divide by n; the other variances divide by n − 1
 DEVIATIONS = (exp.Stddev, exp.StddevSamp, exp.StddevPop)  # roots of variances
-AGGREGATES = (*_KINDS, exp.Count, exp.CountIf, exp.Filter, exp.WithinGroup)
+AGGREGATES = (*_KINDS, exp.Count, exp.CountIf, exp.Filter, exp.Mode, exp.WithinGroup)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +62,8 @@ def asked(node: exp.Expr, relation: RowSet, groups: int) -> Asked:
     if filtered is None and value.required:
         complete = _complete(relation)
         named = _named(bare, kind, value, rank)
-        return _asked(named, None, replace(shape, complete=complete), value, shape.nearest(0))
-    return _asked(_named(bare, kind, value, rank), filtered, shape, value, None)
+        return assembled(named, None, replace(shape, complete=complete), value, shape.nearest(0))
+    return assembled(_named(bare, kind, value, rank), filtered, shape, value, None)
 
 
 def _rank(node: exp.Expr) -> tuple[exp.Expr, Fraction | None]:
@@ -121,22 +121,22 @@ def _count(node: exp.Count, filtered: Scalar | None, relation: RowSet, groups: i
         shape = Aggregate(
             kind="people", protects=table.protects, groups=groups, rows_per_person=rows, complete=complete
         )
-        return _asked(named, filtered, shape, None, None)
+        return assembled(named, filtered, shape, None, None)
     shape = Aggregate(kind="count", protects=table.protects, groups=groups, rows_per_person=relation.rows_per_person)
     if node.this is None or isinstance(node.this, exp.Star):
         shape = replace(shape, complete=filtered is None and _complete(relation))
-        return _asked(exp.Count(this=exp.Star()), filtered, shape, None, None)
+        return assembled(exp.Count(this=exp.Star()), filtered, shape, None, None)
     value = scalar(node.this, relation.scope)
     _not_the_person(node, value, table)
     named = exp.Count(this=value.plain.copy())
     if value.required:
         shape = replace(shape, complete=filtered is None and _complete(relation))
-        return _asked(named, filtered, shape, None, None)
+        return assembled(named, filtered, shape, None, None)
     one = exp.Literal.number(1)
     present = exp.Case(
         ifs=[exp.If(this=exp.Not(this=exp.Is(this=exp.paren(value.tame.total), expression=exp.Null())), true=one)]
     )
-    return _asked(named, filtered, shape, replace(value, total=present, wild=False), None)
+    return assembled(named, filtered, shape, replace(value, total=present, wild=False), None)
 
 
 def _measured(node: exp.Expr, relation: RowSet) -> Scalar:
@@ -180,7 +180,7 @@ def refuse_aggregate(node: exp.Expr) -> None:
     if isinstance(node, exp.AggFunc):
         raise QueryRefused(
             f"{shown(node)} is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, "
-            "VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX."
+            "VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE."
         )
     refuse(node)
 
@@ -208,7 +208,9 @@ def _complete(relation: RowSet, one_row: bool = True) -> bool:
     return whole and relation.table.protects == "value" and (relation.table.rows_per_person == 1 or not one_row)
 
 
-def _asked(plain: exp.Expr, filtered: Scalar | None, shape: Aggregate, value: Scalar | None, fill: int | None) -> Asked:
+def assembled(
+    plain: exp.Expr, filtered: Scalar | None, shape: Aggregate, value: Scalar | None, fill: int | None
+) -> Asked:
     total = None if value is None else value.total.copy()
     if filtered is not None:
         plain = exp.Filter(this=plain, expression=exp.Where(this=filtered.plain.copy()))

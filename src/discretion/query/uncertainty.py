@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from discretion.query.category import CATEGORY
 from discretion.query.function import FUNCTIONS
 from discretion.query.released import evaluate
 from discretion.release import Error
@@ -30,6 +31,8 @@ def propagate(
     """
     if isinstance(expression, exp.Placeholder):
         return errors[int(expression.name)]
+    if expression.meta.get(CATEGORY):
+        return errors[int(expression.this.name)]
     slopes = _slopes(expression, environment)
     if slopes is None:
         return UNKNOWN

@@ -199,23 +199,26 @@ SELECT SUM(LN(age - 50)) FROM patients
 SELECT SUM(income / age) FROM patients
 -- > SUM(income / age) needs bounds: without them one person could move it without limit. Ask the steward to declare bounds for income / age, or write SUM(LEAST(GREATEST(income / age, 0), 100)) with yours.
 
-SELECT MODE(region) FROM patients
--- > MODE(region) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+SELECT MODE(note) FROM patients
+-- > MODE(note) chooses among values that are known in public. GROUP BY note needs values that are known in public, because which values occur is private. Ask the steward to declare keys (declared: grade, region), or write CASE WHEN ... THEN 'value' ELSE 'other' END.
+
+SELECT MODE(DISTINCT region) FROM patients
+-- > MODE(DISTINCT region) is not allowed. Write MODE(x).
 
 SELECT STRING_AGG(note, ',') FROM patients
--- > LISTAGG(note, ',') is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+-- > LISTAGG(note, ',') is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE.
 
 SELECT LIST(age) FROM patients
--- > ARRAY_AGG(age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+-- > ARRAY_AGG(age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE.
 
 SELECT FIRST(note) FROM patients
--- > FIRST(note) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+-- > FIRST(note) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE.
 
 SELECT ANY_VALUE(note) FROM patients
 -- > ANY_VALUE(note) is not on the list of what is known to be safe. Use comparisons, AND/OR/NOT, IN, BETWEEN, LIKE, IS NULL, CASE, arithmetic, date parts, CAST or a function of docs/sql.md.
 
 SELECT ARG_MAX(note, age) FROM patients
--- > ARG_MAX(note, age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+-- > ARG_MAX(note, age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE.
 
 SELECT MIN(age, 3) FROM patients
 -- > COUNT in MIN(age, 3) is not allowed. Leave it out.
@@ -224,16 +227,16 @@ SELECT HISTOGRAM(age) FROM patients
 -- > HISTOGRAM(age) is not on the list of what is known to be safe. Use comparisons, AND/OR/NOT, IN, BETWEEN, LIKE, IS NULL, CASE, arithmetic, date parts, CAST or a function of docs/sql.md.
 
 SELECT APPROX_COUNT_DISTINCT(note) FROM patients
--- > APPROX_COUNT_DISTINCT(note) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+-- > APPROX_COUNT_DISTINCT(note) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE.
 
 SELECT KURTOSIS(age) FROM patients
--- > KURTOSIS(age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+-- > KURTOSIS(age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE.
 
 SELECT CORR(age, income) FROM patients
--- > CORR(age, income) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+-- > CORR(age, income) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE.
 
 SELECT BOOL_OR(smoker) FROM patients
--- > BOOL_OR(CAST(smoker AS BOOLEAN)) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN or MAX.
+-- > BOOL_OR(CAST(smoker AS BOOLEAN)) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE.
 
 SELECT QUANTILE_CONT(age, [0.1, 0.9]) + 1 FROM patients
 -- > QUANTILE_CONT(age, [0.1, 0.9]) needs a number from 0 to 1 written out, or a list of such numbers as a column.
