@@ -167,7 +167,9 @@ class Connection:
         rows_per_person  the most rows of one person that count; more are left out at random
         longest_text     the most characters of a text that count (1,000); the person's own text is never cut
         required         columns declared never NULL
-        lookups          {name: (source, key)}: unprotected tables that may be joined on their unique key
+        lookups          {name: (source, key)}: unprotected tables that may be joined on their unique key. With
+                         (source, key, "public") you confirm that it was not made from people's rows: GROUP BY may
+                         then show its values, which are read now
         policy           what the steward allows: see Policy
 
         How a file is read: delimiter, encoding, decimal, null, sheet, types, zones (see docs/sources.md). What seems

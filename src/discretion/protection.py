@@ -14,9 +14,11 @@ from discretion.declaration.source import OPTIONS
 from discretion.declaration.table import Lookup, Table
 from discretion.engines import Engine
 from discretion.engines.likeness import Likeness
-from discretion.engines.steward import Admitted, Earlier, Steward, looked_up, reading_options
+from discretion.engines.steward import Admitted, Earlier, Steward, reading_options
 from discretion.errors import InvalidDeclaration, SourceChanged
 from discretion.ledger import Ledger
+
+PUBLIC = "public"  # what a steward adds to a lookup that was not made from people's rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,17 +188,20 @@ class Protection:
             raise SourceChanged("Preferences changed while they were read. Try again when nobody writes to them.")
         return *appraised, fingerprint
 
-    def _lookup(self, table: str, name: str, declared: tuple[Any, str], places: list[str]) -> Lookup:
+    def _lookup(self, table: str, name: str, declared: Sequence[Any], places: list[str]) -> Lookup:
         # Attached as its table's own: a protected table of the same name must never stand in for it.
-        if isinstance(declared, str) or len(declared) != 2:
-            raise InvalidDeclaration(f"Lookup {name!r} must be (source, its unique key), got {declared!r}.")
+        if isinstance(declared, str) or len(declared) not in (2, 3) or list(declared[2:]) not in ([], [PUBLIC]):
+            raise InvalidDeclaration(
+                f"Lookup {name!r} must be (source, its unique key), or (source, key, {PUBLIC!r}) if you confirm that "
+                f"it was not made from people's rows, so that GROUP BY may show its values; got {declared!r}."
+            )
         found, key = self.steward.admit(f"{table}.{name}", declared[0]), declared[1]
         places.append(found.place)
         if key not in found.columns:
             raise InvalidDeclaration(
                 f"Lookup {name!r} has no column {key!r}; it has {', '.join(map(repr, found.columns))}."
             )
-        return looked_up(key, found)
+        return self.steward.looked_up(key, found, public=len(declared) == 3)
 
     def _keep_apart(self, table: Table, enrolled: Enrolment | None = None) -> None:
         """Refuse rows of people as a lookup: joined ON 17 = id, one person's row would meet everybody's."""
@@ -244,7 +249,7 @@ class Protection:
             return lookup  # an object is in the state it was given in
         found = self.steward.again(name, earlier, None, {})
         places.append(found.place)
-        return looked_up(lookup.key, found)
+        return self.steward.looked_up(lookup.key, found, public=lookup.public)
 
     def _surveyed(self, table: Table) -> tuple[Concern, ...]:
         register = Enrolment.from_json(self.ledger.register(table.register).source)

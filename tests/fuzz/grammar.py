@@ -66,7 +66,11 @@ class Query:
         if shape < 3:
             return self.long_chain()
         source, where = self.source()
-        keys = [self.one(PERIODS if self.chance(30) else GROUPS) for _ in range(self.one((0, 0, 0, 1, 1, 2)))]
+        looked_up = [name for name, join in (("worth", "JOIN codes"), ("mark", "JOIN labels")) if join in source]
+        keys = [
+            looked_up[0] if looked_up and self.chance(60) else self.one(PERIODS if self.chance(30) else GROUPS)
+            for _ in range(self.one((0, 0, 0, 1, 1, 2)))
+        ]
         columns = [f"{self.column()} AS c{number}" for number in range(self.one((1, 1, 1, 2, 3)))]
         tail = f" GROUP BY {', '.join(keys)}" if keys else ""
         if self.chance(8):

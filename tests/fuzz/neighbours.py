@@ -122,7 +122,13 @@ class World:
         codes = self.engine.attach("codes", pa.table({"code": [1, 7, 2**53, 2**53 + 1], "worth": [1, 2, 3, 4]}))
         labels = self.engine.attach("labels", pa.table({"label": ["12", "a", "", "nan"], "mark": [1, 2, 3, 4]}))
         found = {
-            name: Lookup(source=place, key=key, columns=dict(self.engine.schema(place)))
+            name: Lookup(
+                source=place,
+                key=key,
+                columns=dict(self.engine.schema(place)),
+                public=True,
+                keys={"worth": (1, 2, 3, 4)} if name == "codes" else {"mark": (1, 2, 4)},
+            )
             for name, place, key in (("codes", codes, "code"), ("labels", labels, "label"))
         }
         return Table(

@@ -250,6 +250,9 @@ Grid = Annotated[list[Any], option("COLUMN=STEP", "Between candidate answers of 
 Keys = Annotated[list[Any], option("COLUMN=A,B,...", "Every value that GROUP BY shows. Repeatable.", keys)]
 Rows = Annotated[int, option("K", "The most rows of one person that count.", whole)]
 Required = Annotated[list[str], option("COLUMN", "Declared never NULL. Repeatable.")]
+PublicLookup = Annotated[
+    list[str], option("NAME", "A lookup not made from people's rows: GROUP BY may show its values. Repeatable.")
+]
 Lookup = Annotated[list[Any], option("NAME=FILE:KEY", "Not protected, may be joined on KEY. Repeatable.", lookup)]
 LargestShare = Annotated[float, option("SHARE", "Policy: the most that one question may use.", number)]
 Quota = Annotated[

@@ -59,6 +59,7 @@ def protect(
     rows_per_person: option.Rows = 1,
     required: option.Required = [],  # noqa: B006
     lookup: option.Lookup = [],  # noqa: B006
+    public_lookup: option.PublicLookup = [],  # noqa: B006
     *,
     choices: dict[str, Any],
     separate: option.Separate = False,
@@ -83,6 +84,7 @@ def protect(
     """
     declared: dict[str, Any] = {"person": person, "epsilon": epsilon, "register": register, "required": required}
     declared |= {"bounds": dict(bounds), "grid": dict(grid), "keys": dict(keys), "lookups": dict(lookup)}
+    declared["lookups"] |= {one: (*declared["lookups"].get(one, ()), "public") for one in public_lookup}
     allowed: dict[str, Any] = {"individual": allow_individual, "float_arithmetic": allow_float}
     policy = dn.Policy(largest_share=largest_share, quotas=dict(quota), largest_delta=largest_delta, **allowed)
     declared |= {**choices, "separate": separate}

@@ -47,6 +47,8 @@ class Lookup:
     columns: Mapping[str, str]  # name -> SQL type
     origin: str = ""  # what the steward gave, as `Source.to_json` writes it; empty for objects and before version 0.2
     admitted: str = ""  # the fingerprint of the state that may be asked about
+    public: bool = False  # the steward confirmed that it was not made from people's rows: its values are keys
+    keys: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # column -> every value of it, where public
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -120,6 +122,7 @@ class Table(Shown):
                     *([f"Its rows are a copy: {self.source}."] if self.source.endswith(COPY) else []),
                     *(
                         f"Lookup {name!r}, not protected: {', '.join(lookup.columns)}; joined on {lookup.key}."
+                        + (f" GROUP BY may use {', '.join(lookup.keys)}." if lookup.keys else "")
                         for name, lookup in self.lookups.items()
                     ),
                     *_policy(self.policy),
@@ -131,7 +134,7 @@ class Table(Shown):
         """Return the canonical text for the ledger; what version 0.1 did not know is left out where nobody said it."""
         stored = asdict(self)
         for kept in (stored, *stored["lookups"].values()):
-            for name in ("origin", "admitted"):
+            for name in ("origin", "admitted", *(("public", "keys") if kept is not stored else ())):
                 if not kept[name]:
                     del kept[name]
         if self.longest_text == LONGEST_TEXT:  # stored answers of version 0.1 stay free
@@ -145,7 +148,8 @@ class Table(Shown):
 
         The state of every source has a fingerprint of its own.
         """
-        lookups = {name: replace(one, origin="", admitted="") for name, one in self.lookups.items()}
+        # The keys of a lookup follow from its state.
+        lookups = {name: replace(one, origin="", admitted="", keys={}) for name, one in self.lookups.items()}
         return replace(self, policy=Policy(), lookups=lookups, origin="", admitted="").stored()
 
     @classmethod
@@ -156,6 +160,8 @@ class Table(Shown):
         stored["spans"] = {column: tuple(pair) for column, pair in stored.get("spans", {}).items()}
         stored["keys"] = {column: tuple(values) for column, values in stored["keys"].items()}
         stored["required"] = tuple(stored["required"])
+        for lookup in stored["lookups"].values():
+            lookup["keys"] = {column: tuple(values) for column, values in lookup.get("keys", {}).items()}
         stored["lookups"] = {name: Lookup(**lookup) for name, lookup in stored["lookups"].items()}
         stored["policy"] = Policy(**stored["policy"])
         return cls(**stored)

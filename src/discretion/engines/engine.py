@@ -74,6 +74,15 @@ class Engine:
             people = self._run(everybody(person, types[person], epsilon, types.get(epsilon, "")), sources)
         return without_doubt(people, epsilon)
 
+    def distinct(self, source: str, column: str, most: int) -> tuple[Any, ...] | None:
+        """Return every value of a column of a public source in order, NULL last; None if there are more than `most`."""
+        named, sources = exp.column(column, quoted=True), {"source": source}
+        with self._unchanged(sources):
+            select = exp.select(exp.alias_(named, "value")).distinct().from_("source").limit(most + 1)
+            values = self._run(select, sources)["value"].to_pylist()
+        known = sorted(value for value in values if value is not None)
+        return (*known, *([None] if None in values else ())) if len(values) <= most else None
+
     def survey(self, table: Table, register: str, person: str) -> Counts:
         """Return counts about a table that its steward should know: (measure, column or key) -> count."""
         apart = {} if table.protects == "value" else self.schema(register)

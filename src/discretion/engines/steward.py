@@ -2,16 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from discretion.declaration.enrolment import Enrolment
 from discretion.declaration.source import OPTIONS, Source, files_of, is_place, source_of
-from discretion.declaration.table import COPY, Lookup, Table
+from discretion.declaration.table import COPY, MOST_GROUPS, Lookup, Table
 from discretion.engines import Admission, Engine, is_object
 from discretion.errors import InvalidDeclaration, SourceChanged
 from discretion.query.kind import INTEGERS
 
+_LISTED = ("VARCHAR", "BOOLEAN", "DATE", *(name for name in INTEGERS if "HUGE" not in name and name != "UBIGINT"))
 RENEWED_TYPE = (
     "The person column {person!r} is {now} now and was {before}: everybody could get a second allowance under another "
     "spelling. Write it as {before} again, or protect the source under a new name for other people."
@@ -89,6 +91,14 @@ class Steward:
                     f"Lookup {name!r} has several rows with the same {lookup.key!r}, so it is unclear which is meant. "
                     "Give it one row for each key."
                 )
+
+    def looked_up(self, key: str, found: Admitted, *, public: bool) -> Lookup:
+        """Return the declaration of a lookup in the state that was admitted; if it is public, with its values."""
+        state: dict[str, Any] = {"source": found.place, "origin": found.origin, "admitted": found.fingerprint}
+        listed = [name for name, kind in found.columns.items() if kind in _LISTED] if public else []
+        keys = {name: self.engine.distinct(found.place, name, MOST_GROUPS) for name in listed}
+        kept = {name: tuple(map(_plain, values)) for name, values in keys.items() if values}
+        return Lookup(key=key, columns=dict(found.columns), public=public, keys=kept, **state)
 
     def discard(self, places: Iterable[str], *, used: Iterable[str]) -> None:
         """Delete copies that nothing refers to any more."""
@@ -179,10 +189,9 @@ def copies_of(place: str, folder: str | Path | None) -> dict[str, Any]:
     return {"folder": kept, "prefix": path.name}
 
 
-def looked_up(key: str, found: Admitted) -> Lookup:
-    """Return the declaration of a lookup in the state that was admitted."""
-    state: dict[str, Any] = {"source": found.place, "origin": found.origin, "admitted": found.fingerprint}
-    return Lookup(key=key, columns=dict(found.columns), **state)
+def _plain(value: Any) -> Any:
+    """Return a value as declarations keep it: dates are texts."""
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def _is_same_file(one: Path, other: Path) -> bool:

@@ -171,7 +171,8 @@ def _join(found: RowSet, join: exp.Join, tables: Tables) -> RowSet:
         raise QueryRefused(f"{alias!r} is joined twice. Give each an alias of its own.")
     inside = f"l{len(found.lookups)}"
     most = found.table.longest_text
-    columns = {key.lower(): column(key, kind, inside, alias, most) for key, kind in lookup.columns.items()}
+    outer = join.side == "LEFT"
+    columns = {key.lower(): _public(lookup, key, inside, alias, most, outer) for key in lookup.columns}
     on = scalar(_protected_side(join, alias, lookup), found.scope)
     key = columns[lookup.key.lower()]
     if on.kind != key.kind or on.kind in ("other", "null"):
@@ -184,11 +185,21 @@ def _join(found: RowSet, join: exp.Join, tables: Tables) -> RowSet:
         named=name,
         shown=alias,
         on=on.tame,
-        outer=join.side == "LEFT",
+        outer=outer,
         shared=common([(on.type, on.reach), (key.type, key.reach)]) if on.kind == "number" else key.type,
     )
     scope = Scope({**found.scope.relations, alias: columns})
     return replace(found, scope=scope, lookups=(*found.lookups, joined))
+
+
+def _public(lookup: Lookup, name: str, inside: str, alias: str, most: int, outer: bool) -> Scalar:
+    """A column of a lookup, with its values if the steward confirmed that they are public."""
+    found = column(name, lookup.columns[name], inside, alias, most)
+    if name not in lookup.keys:
+        return found
+    values = [one[:most] if isinstance(one, str) and found.type == "VARCHAR" else one for one in lookup.keys[name]]
+    # A row that meets none is in the group of NULL.
+    return replace(found, values=tuple(dict.fromkeys([*values, *([None] if outer else [])])))
 
 
 def _protected_side(join: exp.Join, alias: str, lookup: Lookup) -> exp.Expr:

@@ -39,7 +39,10 @@ DECLARED = {
     "rows_per_person": Field("integer", "The most rows of one person that count."),
     "longest_text": Field("integer", "The most characters of a text that count."),
     "required": Field("array", "Columns declared never NULL."),
-    "lookups": Field("object", "[source, key] of unprotected tables, by name."),
+    "lookups": Field(
+        "object",
+        "[source, key] of unprotected tables, by name; [source, key, 'public'] if GROUP BY may show its values.",
+    ),
     "policy": Field("object", "What is allowed: largest_share, quotas, largest_delta, ..."),
 }
 REGISTER = {"register": Field("string", "Which register, where there are several.", most=1_000)}
@@ -124,10 +127,14 @@ async def _inside(call: Call, source: str) -> str:
     return await call.house.read(inside, call.house.settings.data, source)
 
 
-async def _lookup(call: Call, name: str, declared: Any) -> tuple[str, str]:
-    if not isinstance(declared, list) or len(declared) != 2 or not all(isinstance(one, str) for one in declared):
+async def _lookup(call: Call, name: str, declared: Any) -> tuple[str, ...]:
+    if (
+        not isinstance(declared, list)
+        or len(declared) not in (2, 3)
+        or not all(isinstance(one, str) for one in declared)
+    ):
         raise InvalidDeclaration(f"Lookup {name!r} must be [source, its unique key], got {declared!r}.")
-    return await _inside(call, declared[0]), declared[1]
+    return await _inside(call, declared[0]), *declared[1:]
 
 
 def _policy(said: Mapping[str, Any]) -> Policy:
