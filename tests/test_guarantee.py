@@ -58,6 +58,6 @@ def test_it_reads_as_a_promise():
     assert "protects value of each person: ε from 0.1 to 0.5" in str(promise(100_000, 500_000))
     assert "ε = 0.1 by preference" in str(promise(100_000, 100_000))
     individual = promise(1, 2, model="individual")
-    assert "not DP" in str(individual)
+    assert "NOT differential privacy" in str(individual)
     assert not individual.is_differential_privacy
     assert "δ = 1e-06" in str(Guarantee(protects="value", losses={1: Loss(1, 1_000_000)}))

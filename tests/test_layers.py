@@ -22,6 +22,7 @@ LAYERS = [
     "query",
     "mechanisms engines ledger",
     "plan",
+    "question",
     "answer arrays protection",
     "outlook",
     "connection",

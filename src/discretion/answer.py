@@ -3,32 +3,37 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import pyarrow as pa
 from sqlglot import exp
 
 from discretion.declaration.enrolment import Enrolment
 from discretion.engines import Cohorts, Engine, Rows, is_object
-from discretion.errors import EngineFailed, LedgerFailed, PlanOutdated, QueryRefused, SourceChanged
+from discretion.errors import (
+    EngineFailed,
+    LedgerFailed,
+    PlanOutdated,
+    QueryRefused,
+    SourceChanged,
+)
 from discretion.ledger import Ledger, Offer, Register, Snapshot
 from discretion.ledger.clock import Clock
 from discretion.ledger.containment import contained, shape_of
 from discretion.ledger.offer import exact
 from discretion.ledger.spend import CHANGED
-from discretion.mechanisms.belief import Assume, Belief
-from discretion.mechanisms.option import Options
+from discretion.mechanisms.belief import Belief
 from discretion.noise import Floats, Rng
-from discretion.plan import Plan, flow
+from discretion.plan import Plan, flow, individual
 from discretion.plan.family import families
 from discretion.plan.flow import Manner
-from discretion.plan.option import checked
 from discretion.plan.within import smallest_share
 from discretion.query import Query, parse
 from discretion.query.uncertainty import propagate
+from discretion.question import Question as Question
 from discretion.release import Error, Release
 from discretion.statistics import Statistics
 
@@ -36,32 +41,6 @@ OTHER_STATE = "The source of {name!r} is not in the state that was admitted. Its
 VERSIONS = {"variance": 2}  # of aggregates that were computed differently before; all others have version 1
 NO_TICKS = Clock()
 ATTEMPTS = 4  # plans that may be outdated by somebody else's charge or change; later ones are made under the lock
-
-
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """What an analyst asks, and how."""
-
-    sql: str
-    share: float = 0.1  # of each person's allowance, at most
-    mechanism: str = "auto"
-    assume: Assume = None
-    expect: tuple[float, float] | None = None
-    with_interval: bool = False  # quantiles: spend a third on an interval in value units
-    partial: bool = False  # let people who cannot pay the share pay what they have left
-    analyst: str = ""
-    options: Options | None = None  # of the mechanism
-    within: float | None = None  # the largest error: the smallest share that is enough is used
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "options", checked(self.mechanism, cast(Mapping[str, Any] | None, self.options)))
-
-    def facts(self) -> dict[str, Any]:
-        """Return everything that an answer depends on; what version 0.2 did not know is left out if nobody said it."""
-        said = {field.name: getattr(self, field.name) for field in fields(self)}
-        if self.within is not None:
-            del said["share"]  # the most that was allowed: it decides whether there is an answer, not which one
-        return {name: value for name, value in said.items() if name not in ("options", "within") or value}
 
 
 class State(NamedTuple):
@@ -256,17 +235,23 @@ def conclude(
 
 def _conditions(question: Question, query: Query, register: Register, seen: Snapshot) -> Conditions:
     """Read what everybody may spend on each part of the question, and who is in which cohort."""
-    parts = flow.parts(query.asked, _manner(question))
-    offer = seen.offer(register, share=question.share, parts=parts, partial=question.partial)
+    manner = _manner(question)
+    parts = flow.parts(query.asked, manner)
+    if question.model == "individual":
+        individual.refuse_unfit(manner, allowed=query.table.policy.individual, within=question.within)
+        parts = len(query.asked)
+    offer = seen.offer(register, share=question.share, parts=parts, partial=question.partial, model=question.model)
     return Conditions(query=query, register=register, offer=offer, changes=seen.changes(register))
 
 
 def _plan(question: Question, conditions: Conditions) -> Plan:
     """Return the plan that spends best what everybody may spend."""
-    asked, plan = flow.propose(
-        conditions.query.asked, conditions.offer.specification, _manner(question), families(conditions.query.asked)
-    )
-    source = Rows(query=replace(conditions.query, asked=asked), cohorts=_cohorts(conditions))
+    query, offered = conditions.query, conditions.offer.specification
+    if question.model == "individual":
+        asked, plan = individual.propose(query.asked, offered, question.options or {})
+    else:
+        asked, plan = flow.propose(query.asked, offered, _manner(question), families(query.asked))
+    source = Rows(query=replace(query, asked=asked), cohorts=_cohorts(conditions))
     return replace(plan, source=source, share=float(conditions.offer.share))
 
 

@@ -19,6 +19,7 @@ from discretion.declaration.table import Table
 from discretion.engines import Engine
 from discretion.engines.steward import Steward, copies_of
 from discretion.errors import InvalidDeclaration
+from discretion.guarantee import Model
 from discretion.ledger import Ledger, Receipt, Stop
 from discretion.ledger.answers import stored_answer
 from discretion.ledger.audit import LedgerAudit, audit_ledger
@@ -255,6 +256,7 @@ class Connection:
         partial: bool = False,
         params: Params | None = None,
         within: float | None = None,
+        model: Model = "personalized",
     ) -> Release:
         """Answer a question about one protected table; charged before a row is read.
 
@@ -268,6 +270,8 @@ class Connection:
         partial        let people who cannot pay their share pay what they have left, instead of refusing
         params         values for ? (a list) or $name (a mapping); each is written into the question as a literal
         within         the largest error (95%, as behind ±): the smallest share that is enough is used, `share` at most
+        model          "individual" is NOT differential privacy: it needs a policy that allows it, has an account of its
+                       own, and gives an IndividualRelease (docs/mechanisms.md)
         """
         question = Question(
             sql=bound(sql, params),
@@ -279,6 +283,7 @@ class Connection:
             with_interval=with_interval,
             partial=partial,
             within=within,
+            model=model,
             analyst=self._analyst,
         )
         return self.ask(question)
@@ -306,6 +311,7 @@ class Connection:
         partial: bool = False,
         params: Params | None = None,
         within: float | None = None,
+        model: Model = "personalized",
     ) -> Plan:
         """Return what `sql` would cost whom, and how good the answer would be. Free; it sees no data. See `sql`."""
         question = Question(
@@ -318,6 +324,7 @@ class Connection:
             with_interval=with_interval,
             partial=partial,
             within=within,
+            model=model,
         )
         return self.plan(question)
 

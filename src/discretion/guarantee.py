@@ -1,6 +1,6 @@
 """Guarantee: what a release promises to whom, which is also what it costs them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import ceil
@@ -106,8 +106,36 @@ class Guarantee:
         spent = [loss.micro_epsilon / MICRO for loss in self.losses.values()]
         delta = max((loss.pico_delta for loss in self.losses.values()), default=0) / PICO
         span = f"ε from {min(spent):g} to {max(spent):g}" if min(spent) < max(spent) else f"ε = {max(spent):g}"
-        kind = "personalized differential privacy" if self.is_differential_privacy else "individual privacy (not DP)"
+        kind = (
+            "personalized differential privacy"
+            if self.is_differential_privacy
+            else "model `individual` (NOT differential privacy)"
+        )
         return (
             f"{kind}, protects {self.protects} of each {self.unit}: {span} by preference"
             f"{f', δ = {delta:g}' if delta else ''}, arithmetic {self.arithmetic}"
         )
+
+
+def in_parallel(parts: Sequence[Guarantee], protects: Protects = "presence") -> Guarantee:
+    """Return what releases about disjoint parts of the data promise together, where everybody has one row.
+
+    Each part's release protects presence: nobody learns whether somebody is in that part. Where being in the data at
+    all is secret, a person comes to or leaves one part only, so they lose the most that any part costs them. Where
+    values are secret, a person may leave one part and come to another, or to the same one again: that is two releases,
+    so they lose twice the most. ([SDSM17] Theorems 2 and 4 print once, for records that are modified: docs/errata.md.)
+    """
+    if not parts or any(part.protects != "presence" or part.unit != "person" for part in parts):
+        raise InvalidDeclaration('Each part must have a release that protects presence: ask with protects="presence".')
+    if len({part.model for part in parts}) > 1:
+        raise InvalidDeclaration("Releases of different models do not add up. Account for them separately.")
+    times, nothing = 1 if protects == "presence" else 2, Loss(0)
+    every = {cohort: [part.losses.get(cohort, nothing) for part in parts] for part in parts for cohort in part.losses}
+    if times == 2 and any(loss.pico_delta for losses in every.values() for loss in losses):
+        raise InvalidDeclaration("Parallel releases with a δ are accounted for where presence is protected only.")
+    most = {
+        cohort: Loss(times * max(loss.micro_epsilon for loss in losses), max(loss.pico_delta for loss in losses))
+        for cohort, losses in every.items()
+    }
+    arithmetic: Arithmetic = "exact" if all(part.arithmetic == "exact" for part in parts) else "float"
+    return replace(parts[0], protects=protects, losses=most, arithmetic=arithmetic)

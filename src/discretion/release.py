@@ -199,7 +199,8 @@ class Release(Shown):
         content["errors"] = {
             name: tuple(Error.from_dict(error) for error in column) for name, column in content["errors"].items()
         }
-        return cls(**{**content, "guarantee": Guarantee.from_dict(content["guarantee"])})
+        guarantee = Guarantee.from_dict(content["guarantee"])
+        return kind_of(guarantee)(**{**content, "guarantee": guarantee})
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return zip(*self.columns.values(), strict=True)
@@ -353,6 +354,19 @@ class Release(Shown):
         if len(answers) > 1:
             return tuple(zip(*answers, strict=True))
         return answers[0][0] if len(self) == 1 and len(self.columns) == 1 else answers[0]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class IndividualRelease(Release):
+    """An answer under model `individual`, which is not differential privacy: its text says what it does not promise."""
+
+    def promise(self) -> str:
+        return f"{super().promise()}\n{self.guarantee.note}"
+
+
+def kind_of(guarantee: Guarantee) -> type[Release]:
+    """Return the type of release for what is promised."""
+    return Release if guarantee.is_differential_privacy else IndividualRelease
 
 
 def _deviations(missed: float) -> float:

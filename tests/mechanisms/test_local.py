@@ -11,7 +11,8 @@ from discretion import noise
 from discretion.errors import InvalidDeclaration
 from discretion.mechanisms import MECHANISMS
 from discretion.mechanisms.effect import effect_of
-from discretion.mechanisms.local import WARNING, IndividualRelease, _scale, release_individual
+from discretion.mechanisms.local import WARNING, release_individual, scale_of
+from discretion.release import IndividualRelease
 
 FENCE = {"model": "individual", "acknowledged": True}
 BOUNDS = (0.0, 3.0)
@@ -73,7 +74,7 @@ def test_it_keeps_the_promise_of_its_own_model_and_only_that(statistic, options,
     for values in product(range(4), repeat=3):
         data = np.array(values, dtype=float)
         effect = effect_of(statistic, data, BOUNDS, protects, **options)
-        scale = float(_scale(effect, micro, 100_000, ()))
+        scale = float(scale_of(effect, micro, 100_000, ()))
         for person, epsilon in enumerate(epsilons):
             rest = (values[:person], values[person + 1 :])
             others = [(*rest[0], new, *rest[1]) for new in range(4)] if protects == "value" else [rest[0] + rest[1]]
@@ -85,7 +86,7 @@ def test_it_keeps_the_promise_of_its_own_model_and_only_that(statistic, options,
 def test_it_is_not_differential_privacy():
     """Two neighbours with the same median: one answer is exact, the other is not. The ratio has no bound."""
     scales = [
-        _scale(effect_of("median", np.array(values, dtype=float), (0, 1), "value"), np.full(5, 10**6), 10**6, ())
+        scale_of(effect_of("median", np.array(values, dtype=float), (0, 1), "value"), np.full(5, 10**6), 10**6, ())
         for values in ([0, 0, 0, 0, 1], [0, 0, 0, 1, 1])
     ]
     assert [0, 1] == scales
@@ -181,7 +182,7 @@ def test_the_release_says_what_it_is_not_and_never_shows_its_scale():
     assert "individual" == release.guarantee.model
     assert not release.guarantee.is_differential_privacy
     assert WARNING in repr(release)
-    assert "not DP" in repr(release)
+    assert "model `individual` (NOT differential privacy)" in repr(release)
     assert ((0, 9), inf) == (release.error.limits, release.error.total)
     assert (0, 9) == release.interval()
     assert not hasattr(release, "scale")
@@ -227,3 +228,10 @@ def test_arrays_offer_it_behind_the_same_fence():
     assert isinstance(dn.count(values > 4, epsilon=epsilon, **FENCE), IndividualRelease)
     with pytest.raises(InvalidDeclaration, match="NOT differential privacy"):
         dn.median(values, epsilon=epsilon, bounds=(0, 9), model="individual")
+
+
+def test_the_last_person_who_leaves_is_covered_too():
+    """Without anybody a maximum is the lower bound: the only person, at the upper bound, moves it by going."""
+    asked = {"statistic": "max", "bounds": (0, 9), "protects": "presence", "rng": noise.simulation(1), **FENCE}
+    found = [release_individual([9.0], epsilon=[1.0], **asked).value for _ in range(50)]
+    assert len(set(found)) == 50  # noise of scale 9, where there was none

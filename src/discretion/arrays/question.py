@@ -14,14 +14,14 @@ from discretion.errors import InvalidDeclaration, InvalidPreference
 from discretion.guarantee import Model, Protects
 from discretion.mechanisms import Belief
 from discretion.mechanisms.belief import Assume
-from discretion.mechanisms.local import IndividualRelease, release_individual
+from discretion.mechanisms.local import release_individual
 from discretion.mechanisms.option import MechanismName, Options
 from discretion.noise import Floats, Rng
 from discretion.plan import flow
 from discretion.plan.family import of_quantiles
 from discretion.plan.flow import Manner
 from discretion.preference import Integers, Specification, epsilons
-from discretion.release import Release
+from discretion.release import IndividualRelease, Release
 from discretion.statistics import MOST_CELLS, Aggregate, Wanted
 
 # One number or level for everybody; one per row; or one per person, by the names that `person` has.

@@ -190,6 +190,7 @@ Param = Annotated[
     list[Any], option("NAME=VALUE", "A value for $NAME: a number, true, null, else a text. Repeatable.", value)
 ]
 Option = Annotated[list[Any], option("NAME=VALUE", "Of the mechanism: threshold=mean. Repeatable.", value)]
+Model = Annotated[str, option("personalized|individual", "`individual` is NOT differential privacy; see docs.")]
 Within = Annotated[
     float | None,
     option("ERROR", "The largest 95% error: the smallest share that is enough is used.", number),
@@ -302,6 +303,7 @@ def question(
     within: Within = None,
     mechanism: Mechanism = "auto",
     option: Option = [],  # noqa: B006
+    model: Model = "personalized",
     assume: Assume = None,
     expect: Expect = None,
     interval: Interval = False,
@@ -309,7 +311,7 @@ def question(
 ) -> dict[str, Any]:
     """Return a question and how it is to be answered."""
     how: dict[str, Any] = {"assume": assume, "expect": expect, "with_interval": interval, "partial": partial}
-    how |= {"options": dict(option), "params": dict(param) or None, "within": within}
+    how |= {"options": dict(option), "params": dict(param) or None, "within": within, "model": model}
     return {"sql": _text(sql, file), "share": share, "mechanism": mechanism, **how}
 
 

@@ -1,7 +1,7 @@
 """Effect: a statistic of the data there is, and how far each person or group could move it. All of it is private."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from typing import Literal, get_args
@@ -55,7 +55,16 @@ def effect_of(
         return _count(data, bounds, protects, bounds if inside is None else inside)
     if statistic == "histogram":
         return _histogram(data, bounds, protects)
-    return _order(data, bounds, protects, *_places(statistic, q))
+    return order_effect(data, bounds, protects, *_places(statistic, q))
+
+
+def with_departures(effect: Effect, data: Floats, of: Callable[[Floats], Effect]) -> Effect:
+    """Return the effect with what each of very few people changes by going, tried one by one.
+
+    Whoever goes may leave too few values to have an answer; the answer is then a bound or the middle.
+    """
+    gone = [np.abs(of(np.delete(data, one)).truth - effect.truth).sum() for one in range(len(data))]
+    return replace(effect, by_person=np.array(gone, dtype=np.float64))
 
 
 def _places(statistic: str, q: float | None) -> tuple[Places, int]:
@@ -75,7 +84,7 @@ def _places(statistic: str, q: float | None) -> tuple[Places, int]:
     return named[statistic]
 
 
-def _order(data: Floats, bounds: Bounds, protects: Protects, places: Places, least: int) -> Effect:
+def order_effect(data: Floats, bounds: Bounds, protects: Protects, places: Places, least: int) -> Effect:
     """A mean of order statistics. It ascends in every value, so the extremes of a change are at the bounds.
 
     With Y the data after the person at place p went (or rose to the upper bound), Y(j) = X(j) for j < p and X(j+1)

@@ -8,7 +8,6 @@ asked for twice.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 from typing import Any
@@ -18,24 +17,17 @@ import numpy as np
 from discretion import noise
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Arithmetic, Guarantee, Protects
-from discretion.mechanisms.effect import Effect, Statistic, effect_of
+from discretion.mechanisms.effect import Effect, Statistic, effect_of, with_departures
 from discretion.noise import Floats, Rng
 from discretion.preference import MICRO, Integers, Specification, allowance
-from discretion.release import Error, Release
+from discretion.release import Error, IndividualRelease
 
+FEW = 10  # people of whom each one's departure is tried
 WARNING = (
     "NOT differential privacy: the noise follows the data, and where no single person could move the answer there is "
     "none: the answer is then exact, and that it is exact tells. Whoever sees several such answers can reconstruct "
     "secrets at almost no ε (discretion attack idp)."
 )
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class IndividualRelease(Release):
-    """An answer under model `individual`: its text says what it does not promise."""
-
-    def promise(self) -> str:
-        return f"{super().promise()}\n{WARNING}"
 
 
 def release_individual(
@@ -69,8 +61,15 @@ def release_individual(
     there = np.isfinite(everybody)
     used = (micro > 0) & (there if protects == "presence" else np.True_)
     data = np.clip(np.where(there, everybody, 0), *bounds)[used]
-    effect = effect_of(statistic, np.rint(data) if discrete else data, bounds, protects, q=q, inside=inside)
-    scale = _scale(effect, micro[used], specification.strictest, group_epsilon)
+    data = np.rint(data) if discrete else data
+
+    def of(rest: Floats) -> Effect:
+        return effect_of(statistic, rest, bounds, protects, q=q, inside=inside)
+
+    effect = of(data)
+    if protects == "presence" and len(data) <= FEW:
+        effect = with_departures(effect, data, of)
+    scale = scale_of(effect, micro[used], specification.strictest, group_epsilon)
     error = Error(bias=0.0, noise=inf, limits=_limits(statistic, bounds, protects, len(everybody)))
     return IndividualRelease(
         columns={statistic: tuple(_noisy(effect.truth, scale, discrete, rng).tolist())},
@@ -124,7 +123,7 @@ def _guarantee(
     )
 
 
-def _scale(effect: Effect, micro: Integers, strictest: int, group_epsilon: Sequence[float]) -> Fraction:
+def scale_of(effect: Effect, micro: Integers, strictest: int, group_epsilon: Sequence[float] = ()) -> Fraction:
     """Of the noise. A group's ε replaces everybody's own."""
     if group_epsilon:
         if min(group_epsilon) <= 0 or allowance(group_epsilon[0]) > strictest:

@@ -60,7 +60,8 @@ class Choice:
 
         Left out where the answer is exact, and where there are so many levels that planning three times takes long.
         """
-        if not self.mechanism.error.total or len(self.specification.epsilons) > MOST_COMPARED:
+        exact = not self.mechanism.error.total
+        if exact or self.chosen.name == "local" or len(self.specification.epsilons) > MOST_COMPARED:
             return ()
         if self.kindred is not None:
             return self.kindred.predictions(self.place, self.belief)
@@ -365,7 +366,7 @@ def _charge_sheet(plan: Plan) -> Sheet:
         title="What people pay",
         columns=("people", "at most", "pay"),
         rows=_shortened(rows),
-        notes=(*_told(plan), *_split(plan), str(plan.guarantee)),
+        notes=(*_told(plan), *_split(plan), str(plan.guarantee), *filter(None, [plan.guarantee.note])),
         numbers=frozenset({"people", "at most", "pay"}),
     )
 

@@ -17,7 +17,7 @@ from discretion.plan import Plan, choose
 from discretion.plan.family import Family
 from discretion.plan.interval import W, errors_of, flanked, weights
 from discretion.preference import Specification
-from discretion.release import Error, Release
+from discretion.release import Error, Release, kind_of
 from discretion.statistics import Statistics, Wanted
 
 
@@ -78,7 +78,7 @@ def conclude(
     rng: Rng = None,
 ) -> Release:
     """Return the release of these answers, with the plan's guarantee and explanation."""
-    return Release(
+    return kind_of(plan.guarantee)(
         columns=dict(columns),
         errors=dict(errors),
         mechanism=" + ".join(dict.fromkeys(choice.chosen.name for choice in plan.choices)),

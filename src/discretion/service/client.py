@@ -16,6 +16,7 @@ import pyarrow as pa
 from discretion.declaration.concern import told
 from discretion.declaration.table import Table
 from discretion.errors import AccessDenied, InvalidDeclaration, ServiceFailed
+from discretion.guarantee import Model
 from discretion.ledger import Receipt, StatedPreference, Use
 from discretion.ledger.access import LETTER_DAYS, TOKEN_DAYS
 from discretion.ledger.audit import LedgerAudit
@@ -172,10 +173,15 @@ class RemoteConnection:
         partial: bool = False,
         params: Params | None = None,
         within: float | None = None,
+        model: Model = "personalized",
     ) -> Release:
         """Answer a question about one protected table; see `Connection.sql`."""
         said = {"sql": bound(sql, params), "share": share, "mechanism": mechanism, "assume": assume, "expect": expect}
-        said |= {"with_interval": with_interval, "partial": partial, **_given(options=options, within=within)}
+        said |= {
+            "with_interval": with_interval,
+            "partial": partial,
+            **_given(options=options, within=within, model=model),
+        }
         return release_from(self._channel.table("POST", "/v1/query", said, key=secret_bytes(16).hex()))
 
     def explain(
@@ -191,10 +197,15 @@ class RemoteConnection:
         partial: bool = False,
         params: Params | None = None,
         within: float | None = None,
+        model: Model = "personalized",
     ) -> ShownPlan:
         """Show what a question would cost whom, and how good the answer would be. Free."""
         said = {"sql": bound(sql, params), "share": share, "mechanism": mechanism, "assume": assume, "expect": expect}
-        said |= {"with_interval": with_interval, "partial": partial, **_given(options=options, within=within)}
+        said |= {
+            "with_interval": with_interval,
+            "partial": partial,
+            **_given(options=options, within=within, model=model),
+        }
         return ShownPlan.from_facts(self._channel.ask("POST", "/v1/explain", said))
 
     def answer(self, entry: str) -> Release:
@@ -287,7 +298,7 @@ def _accepted(response: httpx.Response) -> httpx.Response:
 
 def _given(**choices: Any) -> dict[str, Any]:
     """Return the choices that were made: a service of an older version does not know the others."""
-    return {name: choice for name, choice in choices.items() if choice}
+    return {name: choice for name, choice in choices.items() if choice and choice != "personalized"}
 
 
 def _plain(said: Mapping[str, Any]) -> dict[str, Any]:
