@@ -1,8 +1,10 @@
 """The connection keeps its promises: DESIGN's example, refusals, changes of mind and of files."""
 
+import gc
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -399,7 +401,7 @@ def test_a_text_without_the_columns_says_which_it_has(tmp_path):
 def test_a_misspelt_option_and_half_a_lookup_are_refused(tmp_path):
     people = pa.table({"id": [1], "e": [0.1]})
     with dn.connect(tmp_path / "l.discretion") as db:
-        with pytest.raises(InvalidDeclaration, match=r"no 'level'; it may have levels"):
+        with pytest.raises(InvalidDeclaration, match=r"no option 'level'. Did you mean 'levels'"):
             db.register("a", people, person="id", epsilon="e", level={})
         with pytest.raises(InvalidDeclaration, match="no option 'bound'"):
             db.protect("a", people, person="id", epsilon="e", bound={"e": (0, 1)})
@@ -539,3 +541,24 @@ def test_a_delivered_answer_is_found_by_its_entry(db):
         db.answer(next(row["entry"] for row in db.history() if row["kind"] == "declare"))
     with pytest.raises(InvalidDeclaration, match="no entry"):
         db.answer("1-000000000000")
+
+
+def test_a_ledger_in_memory_is_forgotten():
+    db = dn.connect(":memory:")
+    db.protect("people", pa.table({"id": [1, 2], "e": [1.0, 1.0]}), person="id", epsilon="e")
+    assert 2 == db.sql("SELECT COUNT(*) FROM people", share=1.0).value  # how many there are is public
+    folder = Path(db._ledger.place).parent
+    assert folder.exists()
+    assert () == dn.connect(":memory:").tables()
+    db.close()
+    del db
+    gc.collect()
+    assert not folder.exists()
+
+
+def test_tables_are_shown_as_a_table():
+    with dn.connect(":memory:") as db:
+        people = pa.table({"id": [1, 2], "age": [40, 50], "e": [1.0, 1.0]})
+        db.protect("people", people, person="id", epsilon="e", bounds={"age": (0, 120)})
+        assert "<td>people</td><td>value</td><td>id</td>" in db.tables()._repr_html_()
+        assert "age 0 to 120" in str(db.tables())

@@ -27,3 +27,5 @@ def ran(tmp_path) -> Iterator[list]:
 def test_a_notebook_without_widgets_answers_questions(ran):
     (answer,) = ran[1]
     assert "<table>" in answer.data["text/html"]
+    (tables,) = ran[2]
+    assert "<td>people</td>" in tables.data["text/html"]

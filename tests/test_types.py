@@ -34,6 +34,8 @@ WRONG = {
     'dn.count([1], epsilon=1, mechanism="sample", options={"treshold": 1.0})': 'expected "Options | None"',
     'dn.count([1], epsilon=1, protects="both")': "incompatible type \"Literal['both']\"",
     'dn.connect("x").sql("SELECT 1", shares=0.1)': 'Unexpected keyword argument "shares"',
+    'dn.connect("x").protect("t", "t.csv", bound={})': 'Unexpected keyword argument "bound"',
+    'dn.connect("x").refresh("t", seperator=";")': 'Unexpected keyword argument "seperator"',
 }
 
 

@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
+from datetime import date
 from importlib import import_module
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from threading import Lock
 from types import TracebackType
 from typing import Any, Self, cast
+from weakref import finalize
 
 import pyarrow as pa
 
@@ -15,7 +19,7 @@ from discretion.answer import Paid, Question
 from discretion.declaration.concern import Concern, told
 from discretion.declaration.enrolment import Enrolment
 from discretion.declaration.notice import notices
-from discretion.declaration.table import Table
+from discretion.declaration.table import LONGEST_TEXT, Policy, Table, TableList
 from discretion.engines import Engine
 from discretion.engines.steward import Steward, copies_of
 from discretion.errors import InvalidDeclaration
@@ -28,6 +32,7 @@ from discretion.ledger.listing import Balance, History
 from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.option import Options
 from discretion.outlook import Outlook, outlook
+from discretion.parameter import checked, given
 from discretion.plan import Plan
 from discretion.protection import Protection
 from discretion.query.parameter import Params, bound
@@ -37,6 +42,7 @@ from discretion.render.listing import Listing
 STOPS = pa.schema([(field.name, pa.string()) for field in fields(Stop)])
 SERVICE = ("http://", "https://")
 ENGINES = {"duckdb": "DuckDB"}  # module -> its engine
+FORGOTTEN = ":memory:"
 MEMORY = "50%"  # of the machine's
 
 
@@ -53,6 +59,8 @@ def connect(
     token: str = "",
 ) -> "Connection":
     """Open the ledger at a path or PostgreSQL URL; a path that does not exist becomes a new ledger.
+
+    ":memory:" is a new ledger for trying things out: it is forgotten with the connection, and so is who has spent what.
 
     The URL of a service (https://...) works like a ledger: it answers, and says what the holder of `token` may see.
 
@@ -72,7 +80,12 @@ def connect(
     if memory != MEMORY:
         opened.schema  # noqa: B018  refuses a wrong limit here rather than later
     how: dict[str, Any] = {"create": create, "migrate": migrate, "answer_every": answer_every, "copies": copies}
-    return Connection(str(ledger), cast(Engine, opened), analyst=analyst, **how)
+    if str(ledger) != FORGOTTEN:
+        return Connection(str(ledger), cast(Engine, opened), analyst=analyst, **how)
+    folder = mkdtemp(prefix="discretion-")  # only its owner can read it
+    connection = Connection(str(Path(folder, "ledger")), cast(Engine, opened), analyst=analyst, **how)
+    finalize(connection, rmtree, folder, ignore_errors=True)
+    return connection
 
 
 class _Deferred:
@@ -125,8 +138,24 @@ class Connection:
 
     # Stewards -------------------------------------------------------------------------------------------------------
 
+    @checked
     def register(
-        self, name: str, source: Any, *, person: str, epsilon: str, separate: bool = False, **choices: Any
+        self,
+        name: str,
+        source: Any,
+        *,
+        person: str,
+        epsilon: str,
+        levels: Mapping[str, float] | None = None,
+        menu: Sequence[float] = (),
+        default: float | str | None = None,
+        separate: bool = False,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+        decimal: str | None = None,
+        null: Sequence[str] | None = None,
+        sheet: str | None = None,
+        types: Mapping[str, str] | None = None,
     ) -> Listing:
         """Enrol people with the preferences they chose: columns `person` and `epsilon` of a file, table or data frame.
 
@@ -137,10 +166,14 @@ class Connection:
 
         How a file is read: delimiter, encoding, decimal, null, sheet, types (see docs/sources.md).
         """
-        who: dict[str, Any] = {"person": person, "epsilon": epsilon, "separate": separate}
-        self._warnings = self._protection.register(name, source, **who, **choices)
+        reading = given(delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types)
+        chosen = {"levels": levels, "menu": menu, "default": default}
+        self._warnings = self._protection.register(
+            name, source, reading, person=person, epsilon=epsilon, separate=separate, chosen=chosen
+        )
         return self.balance(name)
 
+    @checked
     def protect(
         self,
         name: str,
@@ -153,7 +186,20 @@ class Connection:
         menu: Sequence[float] = (),
         default: float | str | None = None,
         separate: bool = False,
-        **declared: Any,
+        bounds: Mapping[str, tuple[float, float] | tuple[date, date] | tuple[str, str]] | None = None,
+        grid: Mapping[str, float] | None = None,
+        keys: Mapping[str, Sequence[Any]] | None = None,
+        rows_per_person: int = 1,
+        longest_text: int = LONGEST_TEXT,
+        required: Sequence[str] = (),
+        lookups: Mapping[str, tuple[Any, str]] | None = None,
+        policy: Policy | None = None,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+        decimal: str | None = None,
+        null: Sequence[str] | None = None,
+        sheet: str | None = None,
+        types: Mapping[str, str] | None = None,
     ) -> Table:
         """Let analysts ask about a table. What is declared here, and who chose what, becomes public.
 
@@ -177,17 +223,33 @@ class Connection:
         wrong with the rows is told by `warnings`, to the steward only.
         """
         who: dict[str, Any] = {"person": person, "epsilon": epsilon, "register": register, "separate": separate}
-        chosen: dict[str, Any] = {"levels": levels, "menu": menu, "default": default}
-        table, self._warnings = self._protection.protect(name, source, declared, chosen=chosen, **who)
+        reading = given(delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types)
+        declared = given(bounds=bounds, grid=grid, keys=keys, lookups=lookups, policy=policy)
+        declared |= {"rows_per_person": rows_per_person, "longest_text": longest_text, "required": required}
+        chosen = {"levels": levels, "menu": menu, "default": default}
+        table, self._warnings = self._protection.protect(name, source, reading, declared, chosen=chosen, **who)
         return table
 
-    def refresh(self, name: str, source: Any = None, **options: Any) -> str:
+    @checked
+    def refresh(
+        self,
+        name: str,
+        source: Any = None,
+        *,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+        decimal: str | None = None,
+        null: Sequence[str] | None = None,
+        sheet: str | None = None,
+        types: Mapping[str, str] | None = None,
+    ) -> str:
         """Admit the state that the source of a table or register is in now, or that it has at the new place `source`.
 
         Every difference of preferences becomes an individual change; nobody gets back what is spent. Returns the
         ledger's entry about people, "" if nobody changed. Options say how a file is read, if that changed.
         """
-        entry, self._warnings = self._protection.refresh(name, source, options)
+        reading = given(delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types)
+        entry, self._warnings = self._protection.refresh(name, source, reading)
         return entry
 
     def warnings(self) -> Listing:
@@ -358,9 +420,9 @@ class Connection:
         """Every entry of the ledger, in order."""
         return History(self._ledger.history())
 
-    def tables(self) -> tuple[Table, ...]:
-        """Every protected table as it was declared: all of it is public."""
-        return self._ledger.tables()
+    def tables(self) -> TableList:
+        """Return every protected table as it was declared: all of it is public. A notebook shows them as a table."""
+        return TableList(self._ledger.tables())
 
     def head(self) -> str:
         """The end of the ledger's chain: keep it elsewhere, and the audit will notice an older copy."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, signature
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from discretion.errors import InvalidDeclaration, did_you_mean
 
@@ -34,3 +34,8 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         return function(*arguments, **named)
 
     return called
+
+
+def given(**options: object) -> dict[str, Any]:
+    """Return the options that are not None: those that somebody gave."""
+    return {name: value for name, value in options.items() if value is not None}

@@ -10,11 +10,10 @@ import pyarrow as pa
 from discretion.declaration.concern import Concern, concerns, hints, turnover
 from discretion.declaration.declare import declare, refuse_unfit
 from discretion.declaration.enrolment import Enrolment
-from discretion.declaration.source import OPTIONS
 from discretion.declaration.table import Lookup, Table
 from discretion.engines import Engine
 from discretion.engines.likeness import Likeness
-from discretion.engines.steward import Admitted, Earlier, Steward, reading_options
+from discretion.engines.steward import Admitted, Earlier, Steward
 from discretion.errors import InvalidDeclaration, SourceChanged
 from discretion.ledger import Ledger
 
@@ -30,14 +29,17 @@ class Protection:
     steward: Steward
 
     def register(
-        self, name: str, source: Any, *, person: str, epsilon: str, separate: bool, **choices: Any
+        self,
+        name: str,
+        source: Any,
+        options: Mapping[str, Any],
+        *,
+        person: str,
+        epsilon: str,
+        separate: bool,
+        chosen: Mapping[str, Any],
     ) -> tuple[Concern, ...]:
-        """Enrol the people of a source with the preferences they chose."""
-        options = reading_options(choices)
-        if unknown := sorted(set(choices) - {"levels", "menu", "default"}):
-            raise InvalidDeclaration(
-                f"A register has no {', '.join(map(repr, unknown))}; it may have levels, menu, default and separate."
-            )
+        """Enrol the people of a source; `options` say how it is read, `chosen` how preferences are understood."""
         with self._admitting() as places:
             found = self.steward.admit(name, source, person=person, known=self._known(name, person), options=options)
             places.append(found.place)
@@ -46,13 +48,14 @@ class Protection:
                     f"Register {name!r} has no column {', '.join(map(repr, unknown))}; it has "
                     f"{', '.join(map(repr, found.columns))}."
                 )
-            same = self._enrol(name, self._enrolment(found, person=person, epsilon=epsilon, **choices), separate)
+            same = self._enrol(name, self._enrolment(found, person=person, epsilon=epsilon, **chosen), separate)
         return (*hints(found.hints), *same)
 
     def protect(
         self,
         name: str,
         source: Any,
+        options: Mapping[str, Any],
         declared: dict[str, Any],
         *,
         person: str,
@@ -62,7 +65,6 @@ class Protection:
         chosen: Mapping[str, Any],
     ) -> tuple[Table, tuple[Concern, ...]]:
         """Declare a table; `chosen` says how its own preferences are read if it is its own register."""
-        options = reading_options(declared)
         with self._admitting() as places:
             found = self.steward.admit(name, source, person=person, known=self._known(name, person), options=options)
             places.append(found.place)
@@ -85,8 +87,6 @@ class Protection:
 
     def refresh(self, name: str, source: Any, options: Mapping[str, Any]) -> tuple[str, tuple[Concern, ...]]:
         """Admit the state that a source is in now; return the ledger's entry about people, "" if nobody changed."""
-        if unknown := sorted(set(options) - set(OPTIONS)):
-            raise InvalidDeclaration(f"`refresh` has no {unknown[0]!r}; it may have {', '.join(OPTIONS)}.")
         table = next((one for one in self.ledger.tables() if one.name == name), None)
         with self._admitting() as places:
             if table is not None and table.register != name:

@@ -72,7 +72,6 @@ def test_a_key_that_its_column_cannot_hold_is_refused(column, key):
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"bound": {"age": (0, 120)}}, "no option 'bound': the options are 'bounds'"),
         ({"bounds": {"age": 5}}, "bounds of 'age' must be two numbers or two dates, low and high, got 5"),
         ({"bounds": {"age": "05"}}, "bounds of 'age'"),
         ({"bounds": {"age": (0, 1, 2)}}, "bounds of 'age'"),

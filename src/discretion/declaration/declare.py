@@ -7,17 +7,11 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
-from discretion.declaration.source import OPTIONS as READING
 from discretion.declaration.span import TIMED, is_moment, span_of
-from discretion.declaration.table import Policy, Table
+from discretion.declaration.table import LONGEST_TEXT, Lookup, Policy, Table
 from discretion.errors import InvalidDeclaration
 
 NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|REAL|DECIMAL.*", re.IGNORECASE)
-_TABLE = (
-    *("bounds", "grid", "keys", "rows_per_person", "longest_text", "required", "lookups", "policy"),
-    *("levels", "menu", "default", "separate"),
-)
-OPTIONS = (*_TABLE, *READING)
 
 
 def declare(
@@ -34,11 +28,13 @@ def declare(
     keys: Mapping[str, Sequence[Any]] | None = None,
     required: Sequence[str] = (),
     policy: Policy | None = None,
-    **declared: Any,
+    rows_per_person: int = 1,
+    longest_text: int = LONGEST_TEXT,
+    lookups: Mapping[str, Lookup] | None = None,
 ) -> Table:
     """The table, or InvalidDeclaration with all that is missing or wrong."""
     bounds, grid, keys = bounds or {}, grid or {}, keys or {}
-    misshapen = [*_misnamed(declared), *_misshapen(bounds, keys, grid, required, policy)]
+    misshapen = _misshapen(bounds, keys, grid, required, policy)
     wrong = [*_owner(columns, registers, person, epsilon, register), *misshapen]
     if not misshapen:
         named = {person, epsilon, *bounds, *keys, *required, *grid} - {""}
@@ -64,7 +60,9 @@ def declare(
         keys={column: tuple(_typed(one, column, columns[column]) for one in values) for column, values in keys.items()},
         required=tuple(required),
         policy=policy or Policy(),
-        **declared,
+        rows_per_person=rows_per_person,
+        longest_text=longest_text,
+        lookups=lookups or {},
     )
 
 
@@ -84,12 +82,6 @@ def _owner(columns: Mapping[str, str], registers: Sequence[str], person: str, ep
         known = ", ".join(map(repr, registers)) or "none yet"
         wrong.append(f"there is no register {register!r} (there is {known}); enrol it with `register` first")
     return wrong
-
-
-def _misnamed(declared: Mapping[str, Any]) -> list[str]:
-    """What can be said about no table."""
-    unknown = sorted(set(declared) - {"rows_per_person", "longest_text", "lookups"})
-    return [f"there is no option {name!r}: the options are {', '.join(map(repr, OPTIONS))}" for name in unknown]
 
 
 def _misshapen(bounds: Any, keys: Any, grid: Any, required: Any, policy: Any) -> list[str]:

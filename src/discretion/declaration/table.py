@@ -8,10 +8,11 @@ from typing import Any
 
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Protects
-from discretion.render.sheet import Sheet, Shown
+from discretion.render.sheet import Sheet, Shown, to_html, to_text
 
 MOST_GROUPS = 10_000  # that GROUP BY can have
 COPY = ".copy.parquet"  # the ending of a file that admission made
+COLUMNS = ("table", "protects", "person", "rows per person", "bounds", "keys", "columns")
 LONGEST_TEXT = 1_000  # characters of a text that count, if nobody says otherwise
 
 
@@ -206,3 +207,36 @@ def _use(table: Table, column: str) -> str:
     uses += ["GROUP BY"] if grouped else [dated] if kind.startswith(("DATE", "TIMESTAMP")) else []
     uses += ["SUM, AVG, ..."] if column in table.bounds else []
     return ", ".join(uses)
+
+
+class TableList(tuple[Table, ...]):
+    """Protected tables, which a notebook and a terminal show as one table."""
+
+    __slots__ = ()
+
+    def sheets(self) -> list[Sheet]:
+        """Return one row for each table: what it protects, and what is declared about it."""
+        rows = tuple(
+            (
+                one.name,
+                one.protects,
+                one.person,
+                f"{one.rows_per_person:,}",
+                ", ".join(
+                    [f"{column} {low:,.12g} to {high:,.12g}" for column, (low, high) in one.bounds.items()]
+                    + [f"{column} {first} to {last}" for column, (first, last) in one.spans.items()]
+                ),
+                ", ".join(f"{column} ({len(values):,})" for column, values in one.keys.items()),
+                ", ".join(one.columns),
+            )
+            for one in self
+        )
+        return [Sheet(columns=COLUMNS, rows=rows, numbers=frozenset({"rows per person"}))]
+
+    def __str__(self) -> str:
+        return to_text(self.sheets())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return to_html(self.sheets())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from discretion.declaration.enrolment import Enrolment
-from discretion.declaration.source import OPTIONS, Source, files_of, is_place, source_of
+from discretion.declaration.source import Source, files_of, is_place, source_of
 from discretion.declaration.table import COPY, MOST_GROUPS, Lookup, Table
 from discretion.engines import Admission, Engine, is_object
 from discretion.errors import InvalidDeclaration, SourceChanged
@@ -173,11 +173,6 @@ class Earlier:
     def lookup(cls, lookup: Lookup) -> "Earlier":
         """Return what a lookup's declaration says."""
         return cls(place=lookup.source, origin=lookup.origin, person="", columns=lookup.columns)
-
-
-def reading_options(declared: dict[str, Any]) -> dict[str, Any]:
-    """Take the options that say how a source is read out of all that was given."""
-    return {name: declared.pop(name) for name in OPTIONS if name in declared}
 
 
 def copies_of(place: str, folder: str | Path | None) -> dict[str, Any]:
