@@ -149,6 +149,85 @@ def test_a_mode_that_nobody_can_change_is_exact():
     assert [0.0] == release.tolist()
 
 
+# The axioms of the paper --------------------------------------------------------------------------------------------
+
+MODE = propose(shape(kind="mode", upper=2), SPECIFICATION)
+EVERY = list(product(states_of(MODE.aggregate), repeat=3))
+BOUND = float(np.exp(EPSILONS[0] / MICRO))
+
+
+def counts_of(people):
+    return statistics(MODE.aggregate, people).histogram[0].sum(axis=0)
+
+
+def law(actual, people, bound=BOUND):
+    """Return the law of κ_actual on `people`: it is tuned to the actual data, as [SDSM17] Definition 5 has it."""
+    weights = np.array([float(mode in MODE.reachable(counts_of(actual))) for mode in VALUES])
+    weights[int(np.argmax(counts_of(people)))] *= bound
+    return weights / weights.sum()
+
+
+def worst_ratio(law_of):
+    """Return the largest ratio of probabilities around any actual data, in both directions."""
+    found = 1.0
+    for people in EVERY[::3]:
+        mine = law_of(people, people)
+        for person in range(3):
+            for other in neighbours(MODE.aggregate, people, person):
+                theirs = law_of(people, other)
+                assert np.array_equal(mine > 0, theirs > 0)
+                ratios = mine[mine > 0] / theirs[mine > 0]
+                found = max(found, *ratios, *(1 / ratios))
+    return found
+
+
+def test_the_law_itself_is_bounded_around_the_actual_data():
+    assert worst_ratio(law) == pytest.approx(BOUND)
+
+
+def test_transformation_invariance_whatever_is_done_with_an_answer_keeps_the_bound():
+    """[SDSM17] Proposition 3, for every map to two outputs and for random ones."""
+    maps = [np.array(rows, dtype=float) for rows in product([(1, 0), (0, 1), (0.3, 0.7)], repeat=3)]
+    for transformed in maps:
+        assert worst_ratio(lambda actual, people, by=transformed: law(actual, people) @ by) <= BOUND + 1e-12
+
+
+def test_choice_between_two_mechanisms_keeps_the_bound():
+    """[SDSM17] Proposition 4: which mechanism answers is drawn independently of the data, seen or not."""
+
+    def exact(actual, people):
+        return law(actual, people, bound=float(np.exp(0.05)))
+
+    for chance in (0.1, 0.5, 0.9):
+
+        def unseen(actual, people, p=chance):
+            return p * law(actual, people) + (1 - p) * exact(actual, people)
+
+        def seen(actual, people, p=chance):
+            return np.concatenate([p * law(actual, people), (1 - p) * exact(actual, people)])
+
+        assert worst_ratio(unseen) <= BOUND + 1e-12
+        assert worst_ratio(seen) <= BOUND + 1e-12
+
+
+def test_a_choice_that_depends_on_the_data_breaks_the_axiom_and_is_noticed():
+    def drawn(actual, people):
+        p = 0.9 if counts_of(people)[0] > 1 else 0.1
+        return np.concatenate([p * law(actual, people), (1 - p) * law(actual, people)])
+
+    assert worst_ratio(drawn) > BOUND + 0.1
+
+
+def test_differential_privacy_implies_it_for_every_actual_data_set():
+    """[SDSM17] Proposition 2: the exponential mechanism on counts is tuned to no data, and bounded around all."""
+
+    def private(actual, people):
+        weights = np.exp(counts_of(people) * EPSILONS[0] / MICRO / 2)
+        return weights / weights.sum()
+
+    assert worst_ratio(private) <= BOUND + 1e-12
+
+
 # What it refuses, and grids -----------------------------------------------------------------------------------------
 
 

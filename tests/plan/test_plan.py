@@ -65,7 +65,7 @@ def test_bad_choices_are_refused(asked, says):
 def test_every_option_and_name_has_a_type():
     """Editors complete `options` and `mechanism` from these types."""
     known = {name for propose in MECHANISMS.values() for name in signature(propose).parameters} - POSITIONS
-    individual = {"discrete", "group_epsilon"}  # of model "individual"
+    individual = {"place", "discrete", "group_epsilon"}  # of model "individual"
     assert known | individual == set(Options.__annotations__)
     assert {"auto", *MECHANISMS} == set(get_args(MechanismName))
 

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +14,10 @@ from discretion.errors import InvalidDeclaration, InvalidPreference
 from discretion.guarantee import Model, Protects
 from discretion.mechanisms import Belief
 from discretion.mechanisms.belief import Assume
-from discretion.mechanisms.local import release_individual
+from discretion.mechanisms.local import fence, release_individual
 from discretion.mechanisms.option import MechanismName, Options
 from discretion.noise import Floats, Rng
-from discretion.plan import flow
+from discretion.plan import flow, individual
 from discretion.plan.family import of_quantiles
 from discretion.plan.flow import Manner
 from discretion.preference import Integers, Specification, epsilons
@@ -62,7 +62,11 @@ def answer(
     shapes = [_grouped(name, _shaped(one, asking), groups) for one in shapes]
     shape, column = shapes[0], column if groups is None else column.grouped(groups.place, groups.place != NOBODY)
     if asking.model != "personalized":
-        return _individual(name, shape, column, asking)
+        rows = ArrayRows(column=column, cohort=cohort, cohorts=len(specification.epsilons), person=person)
+        counted = len(shapes) == 1 and (groups is not None or shape.kind == "mode" or "place" in (asking.options or {}))
+        if not counted:
+            return _individual(name, shape, column, asking)
+        return _individually(name, shape, rows, specification, asking, groups)
     if asking.with_interval and shape.kind != "quantile":
         raise InvalidDeclaration(f"with_interval is for medians and other quantiles, not for a {shape.kind}.")
     if person is not None:
@@ -190,6 +194,26 @@ def _grouped(name: str, shape: Aggregate, groups: Grouping | None) -> Aggregate:
 
 
 # Model individual -------------------------------------------------------------------------------------------------
+
+
+def _individually(
+    name: str,
+    shape: Aggregate,
+    rows: ArrayRows,
+    specification: Specification,
+    asking: ArrayChoices,
+    groups: Grouping | None,
+) -> Release:
+    """Ask about groups, modes and places under model `individual`, as SQL does."""
+    fence(asking.model, asking.acknowledged)
+    if asking.person is not None:
+        raise InvalidDeclaration(f"Model `individual` does not answer this {shape.kind} about rows of people.")
+    options = individual.checked_options(asking.mechanism, cast(Mapping[str, Any] | None, asking.options))
+    _, plan = individual.propose([Wanted(text=name, aggregate=shape)], specification, options)
+    statistics = compute(replace(plan.request, source=rows), asking.rng)
+    (released,), (errors,) = flow.draw(plan, 1, statistics, asking.rng)
+    columns = {**(groups.columns if groups is not None else {}), name: tuple(released.tolist())}
+    return flow.conclude(plan, columns, {name: errors}, rng=asking.rng)
 
 
 def _individual(name: str, shape: Aggregate, column: ArrayColumn, asking: ArrayChoices) -> IndividualRelease:

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from discretion.errors import InvalidDeclaration
+from discretion.learn.local import answer_locally
 from discretion.learn.own import choose
 from discretion.learn.personalize import personalize
 from discretion.learn.run import risk_utility
@@ -26,6 +27,7 @@ __all__ = [
     "LinearRegression",
     "LinearSVC",
     "LogisticRegression",
+    "answer_locally",
     "choose",
     "count_with_pilot",
     "personalize",

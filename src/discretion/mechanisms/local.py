@@ -54,7 +54,7 @@ def release_individual(
     Neighbours  of the actual data: value (a missing value is the bound nearest 0) or presence (it is an absence).
     Tested by   tests/mechanisms/test_local.py
     """
-    _fence(model, acknowledged)
+    fence(model, acknowledged)
     everybody, micro = _checked(values, epsilon, bounds, statistic, discrete)
     levels, people = np.unique(micro, return_counts=True)
     specification = Specification(epsilons=tuple(levels.tolist()), people=tuple(people.tolist()))
@@ -72,7 +72,7 @@ def release_individual(
     scale = scale_of(effect, micro[used], specification.strictest, group_epsilon)
     error = Error(bias=0.0, noise=inf, limits=_limits(statistic, bounds, protects, len(everybody)))
     return IndividualRelease(
-        columns={statistic: tuple(_noisy(effect.truth, scale, discrete, rng).tolist())},
+        columns={statistic: tuple(noisy(effect.truth, scale, discrete, rng).tolist())},
         errors={statistic: (error,) * len(effect.truth)},
         mechanism="local",
         guarantee=_guarantee(specification, protects, group_epsilon, discrete),
@@ -80,7 +80,8 @@ def release_individual(
     )
 
 
-def _fence(model: str, acknowledged: bool) -> None:
+def fence(model: str, acknowledged: bool) -> None:
+    """Refuse model `individual` unless it is asked for twice."""
     if model != "individual" or acknowledged is not True:
         raise InvalidDeclaration(
             f'Pass model="individual" and acknowledged=True, got {model!r} and {acknowledged!r}. {WARNING}'
@@ -138,7 +139,8 @@ def scale_of(effect: Effect, micro: Integers, strictest: int, group_epsilon: Seq
     return max([*needed, Fraction(effect.newcomer) * MICRO / strictest])
 
 
-def _noisy(truth: Floats, scale: Fraction, discrete: bool, rng: Rng) -> Floats:
+def noisy(truth: Floats, scale: Fraction, discrete: bool, rng: Rng) -> Floats:
+    """Return the truth with Laplace noise, or discrete Laplace noise, of this scale."""
     if discrete:
         return np.asarray(truth + noise.discrete_laplace(scale, truth.size, rng))
     uniform = noise.uniform(2 * truth.size, rng).reshape(2, -1)

@@ -39,5 +39,6 @@ class Options(TypedDict, total=False):
     drop: bool  # partition: leave the strictest out where that is better
     gamma: float  # smooth
     beta: float | None  # smooth
+    place: int  # model "individual": 2 is the second largest (or smallest) value, and so on
     discrete: bool  # model "individual": discrete noise
     group_epsilon: tuple[float, ...]  # model "individual": ε of a group of one, two, ... people
