@@ -130,12 +130,26 @@ def _sum_step(kind: Kind, whole: bool, low: Fraction, high: Fraction, rows_per_p
     return max(step, Fraction(1)) if whole else step
 
 
+PairStatistic = Literal["covariance", "sample covariance", "correlation", "slope", "intercept"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """One of nine sums about two columns, and the statistic that is shown in its place, computed from all nine."""
+
+    part: int
+    statistic: PairStatistic | None = None
+    x: tuple[float, float]  # bounds
+    y: tuple[float, float]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """One aggregate of a question: what the question calls it, and its public shape."""
 
     text: str
     aggregate: Aggregate
+    pair: Pair | None = None  # for a sum about two columns: which, and what for
 
 
 @dataclass(frozen=True, kw_only=True)

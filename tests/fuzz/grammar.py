@@ -164,6 +164,9 @@ class Query:
         if kind == 7:
             share = self.one(("0", "0.1", "0.5", "0.9", "1", "[0.25, 0.5, 0.75]"))
             return self.one((f"QUANTILE_CONT({value}, {share})", f"QUANTILE_DISC({value}, {share})")) + filtered
+        if kind == 8 and self.chance(40):
+            name = self.one(("COVAR_POP", "COVAR_SAMP", "CORR", "REGR_SLOPE", "REGR_INTERCEPT"))
+            return f"{name}({value}, {self.bounded()}){filtered}"
         name = self.one(("SUM", "AVG", "VARIANCE", "STDDEV", "MEDIAN", "MIN", "MAX", "SUM", "AVG"))
         return f"{name}({value}){filtered}"
 

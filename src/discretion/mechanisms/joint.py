@@ -21,7 +21,7 @@ from discretion.mechanisms.scheme import capped
 from discretion.noise import Floats, Rng
 from discretion.preference import MICRO, Integers, Specification
 from discretion.release import Error
-from discretion.statistics import Aggregate, Measure, Statistics, weigh
+from discretion.statistics import Aggregate, Measure, Pair, Statistics, weigh
 
 Answers = list[tuple[Floats, tuple[Error, ...]]]
 
@@ -32,6 +32,7 @@ class Kin:
 
     aggregate: Aggregate
     wide: bool = False  # a count of all rows, also of those without a value
+    pair: Pair | None = None  # one of nine sums about two columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +128,7 @@ class Released(Protocol):
     @property
     def estimates(self) -> tuple[Derived, ...]: ...
 
-    def answer(self, statistics: Statistics, rows: Any, rng: Rng) -> Answers: ...
+    def answer(self, statistics: Any, rows: Any, rng: Rng) -> Answers: ...
 
 
 @dataclass(frozen=True, kw_only=True)

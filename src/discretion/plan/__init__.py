@@ -1,8 +1,8 @@
 """Choose the mechanism with the smallest predicted error, from public information only."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from dataclasses import dataclass, field
+from functools import reduce
 from math import isfinite
 from operator import add
 from typing import Any, cast
@@ -11,11 +11,12 @@ import numpy as np
 
 from discretion.errors import Unsuitable
 from discretion.guarantee import Guarantee
-from discretion.mechanisms import BY_NAME, MECHANISMS, Belief, Mechanism, answer, together
-from discretion.mechanisms.joint import JointMember, Kin
+from discretion.mechanisms import BY_NAME, MECHANISMS, Belief, answer
+from discretion.mechanisms.joint import JointMember
 from discretion.mechanisms.option import Options
 from discretion.noise import Floats, Rng
-from discretion.plan.assumption import Kindred, Prediction, digits, predictions, proposed
+from discretion.plan.assumption import digits, proposed
+from discretion.plan.choice import Candidate, Choice, joined, paired_choices
 from discretion.plan.family import Family
 from discretion.plan.option import checked, told
 from discretion.preference import MICRO, Specification
@@ -24,54 +25,7 @@ from discretion.render.sheet import Sheet, Shown, amount
 from discretion.statistics import Aggregate, Request, Statistics
 
 INEXACT = "Its arithmetic is not exact. Ask for it by name."
-MOST_COMPARED = 2_000  # levels for which assumptions are compared
 MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
-
-
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """One mechanism considered for one aggregate: tuned, or unsuitable for a reason."""
-
-    name: str
-    mechanism: Mechanism | None = None
-    reason: str = ""
-
-    @property
-    def error(self) -> Error | None:
-        return self.mechanism.error if self.mechanism is not None else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """The mechanism chosen for one aggregate, and everything it was chosen over."""
-
-    aggregate: Aggregate
-    chosen: Candidate
-    candidates: tuple[Candidate, ...]  # best first, unsuitable ones last
-    specification: Specification  # what each cohort may spend on it
-    label: str = ""  # the aggregate in the words of the question
-    belief: Belief = field(default_factory=Belief)
-    kindred: Kindred | None = None  # those it may be released together with, and
-    place: int = 0  # its place among them
-
-    @cached_property
-    def predictions(self) -> tuple[Prediction, ...]:
-        """The predicted error under nothing, gradual and independent.
-
-        Left out where the answer is exact, and where there are so many levels that planning three times takes long.
-        """
-        exact = not self.mechanism.error.total
-        if exact or self.chosen.name == "local" or len(self.specification.epsilons) > MOST_COMPARED:
-            return ()
-        if self.kindred is not None:
-            return self.kindred.predictions(self.place, self.belief)
-        return predictions(self.aggregate, self.specification, self.belief)
-
-    @property
-    def mechanism(self) -> Mechanism:
-        if self.chosen.mechanism is None:
-            raise Unsuitable(self.chosen.reason)
-        return self.chosen.mechanism
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -103,7 +57,8 @@ class Plan(Shown):
             first = self.choices[family.places[0]].mechanism
             if isinstance(first, JointMember):
                 rows = statistics[family.wide].counts if family.wide is not None else None
-                answers = first.joint.answer(statistics[family.base], rows, rng)
+                about: Any = [statistics[place] for place in family.places] if family.pairs else statistics[family.base]
+                answers = first.joint.answer(about, rows, rng)
                 found |= dict(zip(family.places, answers, strict=True))
         for place, (choice, about) in enumerate(zip(self.choices, statistics, strict=True)):
             if place not in found:
@@ -127,7 +82,7 @@ class Plan(Shown):
 
     def sheets(self) -> list[Sheet]:
         """Return every mechanism considered for every aggregate, and what each level pays for all of them together."""
-        return [*map(_choice_sheet, self.choices), _charge_sheet(self)]
+        return [*(_choice_sheet(one) for one in self.choices if one.label), _charge_sheet(self)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return every mechanism considered for every aggregate, and what each level pays for all of them together."""
@@ -135,7 +90,7 @@ class Plan(Shown):
         heads = enumerate(self.specification.people)
         levels = [{"people": people, "pays": losses[cohort].micro_epsilon / MICRO} for cohort, people in heads]
         asked = {"share": self.share, "options": dict(self.options)}
-        aggregates = [*map(_choice_dict, self.choices)]
+        aggregates = [_choice_dict(one) for one in self.choices if one.label]
         return {"aggregates": aggregates, "levels": levels, "guarantee": str(self.guarantee), **asked}
 
 
@@ -163,11 +118,16 @@ def choose(
         _choose_one(aggregate, label, specification.times(weight), belief, mechanism, given)
         for aggregate, weight, label in zip(aggregates, parts, labels or [""] * len(aggregates), strict=True)
     ]
-    better = []
-    for whole in families if mechanism == "auto" else ():
+    better = [family for family in families if family.pairs]
+    for family in better:
+        spends = specification.times(sum(parts[place] for place in family.places))
+        members = paired_choices(family, [choices[place] for place in family.places], spends, belief, mechanism)
+        for place, choice in zip(family.places, members, strict=True):
+            choices[place] = choice
+    for whole in (one for one in families if mechanism == "auto" and not one.pairs):
         for family in (whole, *whole.smaller):
             spends = specification.times(sum(parts[place] for place in family.places))
-            members, is_better = _together(family, [choices[place] for place in family.places], spends, belief)
+            members, is_better = joined(family, [choices[place] for place in family.places], spends, belief)
             if is_better or family is whole:  # the whole family is what assumptions are compared for
                 for place, choice in zip(family.places, members, strict=True):
                     choices[place] = choice
@@ -177,33 +137,6 @@ def choose(
     return Plan(
         specification=specification, choices=tuple(choices), source=source, families=tuple(better), options=given
     )
-
-
-def _together(
-    family: Family, alone: Sequence[Choice], specification: Specification, belief: Belief
-) -> tuple[list[Choice], bool]:
-    """Return the choices of a family, released together if none of them is as good alone, and whether they are."""
-    kindred = Kindred(
-        kin=tuple(
-            Kin(aggregate=choice.aggregate, wide=place == family.wide)
-            for place, choice in zip(family.places, alone, strict=True)
-        ),
-        grid=alone[family.places.index(family.base)].aggregate,
-        alone=tuple(choice.specification for choice in alone),
-        whole=specification,
-    )
-    choices = [replace(choice, kindred=kindred, place=place) for place, choice in enumerate(alone)]
-    errors = [choice.mechanism.error for choice in alone]
-    found = together(kindred.kin, kindred.grid, specification, belief, errors)
-    if found is None:
-        return choices, False
-    name, made = found
-    candidates = [Candidate(name=name, mechanism=JointMember(joint=made, place=place)) for place in range(len(choices))]
-    members = [
-        replace(choice, chosen=one, candidates=(one, *choice.candidates), specification=specification)
-        for one, choice in zip(candidates, choices, strict=True)
-    ]
-    return members, True
 
 
 def _choose_one(
@@ -274,8 +207,9 @@ def _split(plan: Plan) -> list[str]:
     several = len(plan.releases)
     lines = [f"What everybody may spend is split over {several} releases."] if several > 1 else []
     lines += [
-        f"{', '.join(plan.choices[place].label for place in family.places)} are computed from one release."
+        f"{', '.join(labels)} are computed from one release."
         for family in plan.families
+        if len(labels := [label for place in family.places if (label := plan.choices[place].label)]) > 1
     ]
     return lines
 

@@ -6,9 +6,10 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from discretion.mechanisms.paired import PARTS
 from discretion.query import Asked
 from discretion.query.scalar import unbracketed
-from discretion.statistics import Kind
+from discretion.statistics import Kind, Pair
 
 MOMENTS: tuple[Kind, ...] = ("sum", "mean", "variance")
 FINEST: tuple[Kind, ...] = (
@@ -25,6 +26,7 @@ class Family:
     places: tuple[int, ...]
     base: int  # the place whose grid all share
     wide: int | None = None  # the place of a count of all rows, also of those without a value
+    pairs: tuple[Pair, ...] = ()  # of nine sums about two columns: always released together
     smaller: tuple["Family", ...] = ()  # what else may be released together: less its variances, less that count
 
 
@@ -33,7 +35,7 @@ def families(asked: Sequence[Asked]) -> tuple[Family, ...]:
     found: list[Family] = []
     taken: set[int] = set()
     for place, one in enumerate(asked):
-        if one.aggregate.kind in MOMENTS and place not in taken:
+        if one.pair is None and one.aggregate.kind in MOMENTS and place not in taken:
             family = _family(place, asked, taken)
             if len(family.places) > 1:
                 found.append(family)
@@ -42,7 +44,18 @@ def families(asked: Sequence[Asked]) -> tuple[Family, ...]:
     for place, one in enumerate(asked):
         if one.aggregate.kind == "quantile":
             ranks.setdefault(_over(one), {})[place] = one.aggregate.rank
-    return (*found, *(family for column in ranks.values() for family in of_quantiles(column)))
+    return (*found, *_pairs(asked), *(family for column in ranks.values() for family in of_quantiles(column)))
+
+
+def _pairs(asked: Sequence[Asked]) -> list[Family]:
+    """Return the families of nine sums about two columns; nine that follow each other are one."""
+    firsts = [place for place, one in enumerate(asked) if one.pair is not None and one.pair.part == 0]
+    found = []
+    for first in firsts:
+        places = tuple(range(first, first + PARTS))
+        pairs = tuple(pair for place in places if (pair := asked[place].pair) is not None)
+        found.append(Family(places=places, base=first, pairs=pairs))
+    return found
 
 
 def of_quantiles(ranks: Mapping[int, Fraction | None]) -> tuple[Family, ...]:
@@ -54,7 +67,7 @@ def of_quantiles(ranks: Mapping[int, Fraction | None]) -> tuple[Family, ...]:
 
 def _family(place: int, asked: Sequence[Asked], taken: set[int]) -> Family:
     one = asked[place]
-    free = [(p, other) for p, other in enumerate(asked) if p not in taken]
+    free = [(p, other) for p, other in enumerate(asked) if p not in taken and other.pair is None]
     alike = [p for p, other in free if other.aggregate.kind in MOMENTS and _over(other) == _over(one)]
     counts = [(p, other) for p, other in free if other.aggregate.kind == "count" and not other.aggregate.size_is_public]
     same = [p for p, other in counts if _counts_the_same(other, one)]

@@ -12,6 +12,7 @@ from typing import Any
 
 from discretion.mechanisms import Belief
 from discretion.mechanisms.option import Options
+from discretion.mechanisms.paired import PARTS
 from discretion.noise import Floats, Rng
 from discretion.plan import Plan, choose
 from discretion.plan.family import Family
@@ -91,7 +92,12 @@ def conclude(
 
 
 def _weights(wanted: Sequence[Wanted], manner: Manner) -> tuple[int, ...]:
-    return weights(wanted) if manner.with_interval else (1,) * len(wanted)
+    """Return the parts of each; nine sums about two columns have one part together."""
+    every = weights(wanted) if manner.with_interval else (1,) * len(wanted)
+    paired = [one.pair is not None for one in wanted] + [False] * (len(every) - len(wanted))
+    if not any(paired):
+        return every
+    return tuple(weight if pair else PARTS * weight for weight, pair in zip(every, paired, strict=True))
 
 
 def _is_free(one: Wanted, manner: Manner) -> bool:

@@ -8,7 +8,8 @@ from discretion.errors import InvalidDeclaration, QueryRefused, Unsuitable, did_
 from discretion.mechanisms.individual import coarser
 from discretion.mechanisms.individual import propose as local
 from discretion.mechanisms.local import WARNING
-from discretion.plan import Candidate, Choice, Plan
+from discretion.plan import Plan
+from discretion.plan.choice import Candidate, Choice
 from discretion.plan.flow import Manner
 from discretion.plan.interval import W
 from discretion.plan.option import as_type

@@ -14,7 +14,8 @@ from typing import TypeVar
 from discretion.errors import Unsuitable
 from discretion.mechanisms import Belief
 from discretion.noise import Floats
-from discretion.plan import Choice, choose
+from discretion.plan import choose
+from discretion.plan.choice import Choice
 from discretion.preference import Specification
 from discretion.release import Error
 from discretion.statistics import Aggregate, Wanted

@@ -21,6 +21,7 @@ from discretion.query.expression import refuse, scalar
 from discretion.query.function import FUNCTIONS
 from discretion.query.key import bare, keys
 from discretion.query.listed import spread
+from discretion.query.pair import is_pair, pair
 from discretion.query.place import placed, unfinished
 from discretion.query.relation import ALLOWED, Tables, clauses, relation
 from discretion.query.released import evaluate, typed
@@ -286,6 +287,8 @@ class _Answer:
         if is_mode(node):
             chosen = mode(node, self.found, self.groups)
             return chosen.shown(self._number(chosen.asked))
+        if is_pair(node):
+            return exp.Placeholder(this=str(self._paired(pair(node, self.found, self.groups))))
         number = self._number(asked(node, self.found, self.groups))
         placeholder = exp.Placeholder(this=str(number))
         kind = node.this if isinstance(node, exp.Filter) else node
@@ -293,6 +296,22 @@ class _Answer:
             return placeholder
         nothing = exp.Literal.number(0)  # noise can take a small variance below 0
         return exp.Sqrt(this=exp.Greatest(this=placeholder, expressions=[nothing], ignore_nulls=True))
+
+    def _paired(self, parts: Sequence[Asked]) -> int:
+        """Return the number of a statistic of two columns: the sums of a pair are asked for once for all statistics."""
+        name = parts[0].value.sql("duckdb") if parts[0].value is not None else ""
+        keys = [f"{name} {number}" for number in range(len(parts))]
+        for one, text in zip(parts, keys, strict=True):
+            unused = one.pair and replace(one.pair, statistic=None)
+            self.asked.setdefault(text, replace(one, pair=unused))
+        wanted = parts[0].pair.statistic if parts[0].pair is not None else None
+        for text in keys:
+            known = self.asked[text]
+            if known.pair is not None and known.pair.statistic in (None, wanted):
+                shown = replace(known.pair, statistic=wanted)
+                self.asked[text] = replace(known, pair=shown, text=parts[0].text, plain=parts[0].plain)
+                return list(self.asked).index(text)
+        raise QueryRefused("These are more statistics of two columns than there are.")
 
     def _number(self, one: Asked) -> int:
         """Return the number of an aggregate; the same one twice is one."""

@@ -30,7 +30,8 @@ _KINDS: dict[type[exp.Expr], Kind] = {
 }
 POPULATION = (exp.VariancePop, exp.StddevPop)  # divide by n; the other variances divide by n − 1
 DEVIATIONS = (exp.Stddev, exp.StddevSamp, exp.StddevPop)  # roots of variances
-AGGREGATES = (*_KINDS, exp.Count, exp.CountIf, exp.Filter, exp.Mode, exp.WithinGroup)
+PAIRS = (exp.CovarPop, exp.CovarSamp, exp.Corr, exp.RegrSlope, exp.RegrIntercept)  # of two columns
+AGGREGATES = (*_KINDS, *PAIRS, exp.Count, exp.CountIf, exp.Filter, exp.Mode, exp.WithinGroup)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +56,7 @@ def asked(node: exp.Expr, relation: RowSet, groups: int) -> Asked:
         bare, filtered = exp.Count(this=exp.Star()), _both(filtered, predicate(bare.this, relation.scope, "COUNT_IF"))
     if isinstance(bare, exp.Count):
         return _count(bare, filtered, relation, groups)
-    value = _measured(bare, relation)
+    value = measured(bare, relation)
     kind = _KINDS[type(bare)]
     shape = _shape(kind, value, relation, groups, rank)
     shape = replace(shape, sample=kind == "variance" and not isinstance(bare, POPULATION))
@@ -139,7 +140,7 @@ def _count(node: exp.Count, filtered: Scalar | None, relation: RowSet, groups: i
     return assembled(named, filtered, shape, replace(value, total=present, wild=False), None)
 
 
-def _measured(node: exp.Expr, relation: RowSet) -> Scalar:
+def measured(node: exp.Expr, relation: RowSet) -> Scalar:
     """The number an aggregate is over."""
     if type(node) not in _KINDS:
         refuse_aggregate(node)
@@ -180,7 +181,8 @@ def refuse_aggregate(node: exp.Expr) -> None:
     if isinstance(node, exp.AggFunc):
         raise QueryRefused(
             f"{shown(node)} is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, "
-            "VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE."
+            "VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX, MODE, COVAR_POP, "
+            "COVAR_SAMP, CORR, REGR_SLOPE or REGR_INTERCEPT."
         )
     refuse(node)
 

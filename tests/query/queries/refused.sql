@@ -206,19 +206,19 @@ SELECT MODE(DISTINCT region) FROM patients
 -- > MODE(DISTINCT region) is not allowed. Write MODE(x).
 
 SELECT STRING_AGG(note, ',') FROM patients
--- > LISTAGG(note, ',') is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE.
+-- > LISTAGG(note, ',') is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX, MODE, COVAR_POP, COVAR_SAMP, CORR, REGR_SLOPE or REGR_INTERCEPT.
 
 SELECT LIST(age) FROM patients
--- > ARRAY_AGG(age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE.
+-- > ARRAY_AGG(age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX, MODE, COVAR_POP, COVAR_SAMP, CORR, REGR_SLOPE or REGR_INTERCEPT.
 
 SELECT FIRST(note) FROM patients
--- > FIRST(note) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE.
+-- > FIRST(note) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX, MODE, COVAR_POP, COVAR_SAMP, CORR, REGR_SLOPE or REGR_INTERCEPT.
 
 SELECT ANY_VALUE(note) FROM patients
 -- > ANY_VALUE(note) is not on the list of what is known to be safe. Use comparisons, AND/OR/NOT, IN, BETWEEN, LIKE, IS NULL, CASE, arithmetic, date parts, CAST or a function of docs/sql.md.
 
 SELECT ARG_MAX(note, age) FROM patients
--- > ARG_MAX(note, age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE.
+-- > ARG_MAX(note, age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX, MODE, COVAR_POP, COVAR_SAMP, CORR, REGR_SLOPE or REGR_INTERCEPT.
 
 SELECT MIN(age, 3) FROM patients
 -- > COUNT in MIN(age, 3) is not allowed. Leave it out.
@@ -227,16 +227,16 @@ SELECT HISTOGRAM(age) FROM patients
 -- > HISTOGRAM(age) is not on the list of what is known to be safe. Use comparisons, AND/OR/NOT, IN, BETWEEN, LIKE, IS NULL, CASE, arithmetic, date parts, CAST or a function of docs/sql.md.
 
 SELECT APPROX_COUNT_DISTINCT(note) FROM patients
--- > APPROX_COUNT_DISTINCT(note) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE.
+-- > APPROX_COUNT_DISTINCT(note) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX, MODE, COVAR_POP, COVAR_SAMP, CORR, REGR_SLOPE or REGR_INTERCEPT.
 
 SELECT KURTOSIS(age) FROM patients
--- > KURTOSIS(age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE.
+-- > KURTOSIS(age) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX, MODE, COVAR_POP, COVAR_SAMP, CORR, REGR_SLOPE or REGR_INTERCEPT.
 
-SELECT CORR(age, income) FROM patients
--- > CORR(age, income) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE.
+SELECT CORR(age, note) FROM patients
+-- > AVG(note) needs a number, got a text. Use COUNT(*), or CAST it.
 
 SELECT BOOL_OR(smoker) FROM patients
--- > BOOL_OR(CAST(smoker AS BOOLEAN)) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX or MODE.
+-- > BOOL_OR(CAST(smoker AS BOOLEAN)) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX, MODE, COVAR_POP, COVAR_SAMP, CORR, REGR_SLOPE or REGR_INTERCEPT.
 
 SELECT QUANTILE_CONT(age, [0.1, 0.9]) + 1 FROM patients
 -- > QUANTILE_CONT(age, [0.1, 0.9]) needs a number from 0 to 1 written out, or a list of such numbers as a column.
