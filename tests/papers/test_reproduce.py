@@ -35,8 +35,31 @@ def test_every_figure_yields_data_plot_and_verdict(tmp_path):
         row["verdict"] for summary in summaries for row in summary["claims"]
     }
     assert {f"{name}.{kind}" for name in QUICKLY for kind in ("csv", "md", "png", "svg")} == {
-        path.name for path in tmp_path.iterdir()
+        path.name for path in tmp_path.iterdir() if path.is_file()
     }
+
+
+def test_a_run_that_is_resumed_computes_only_what_is_not_there(tmp_path, monkeypatch):
+    asked = ("--quick", "--out", tmp_path, "--json")
+    first = command("pdp-example1", *asked)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.suffix in (".csv", ".md")}
+    computed = []
+
+    def counted(figure, *rest):
+        computed.append(figure.id)
+        return reproduce(figure, *rest)
+
+    monkeypatch.setattr("discretion.papers.reproduce", counted)
+    both = command("pdp-example1", "hdp-utility", *asked, "--resume")
+    assert 0 == both.exit_code, both.output
+    assert ["hdp-utility"] == computed
+    assert json.loads(first.stdout) == json.loads(both.stdout)[:1]
+    assert all(content == (tmp_path / name).read_bytes() for name, content in before.items())
+    assert 0 == command("hdp-utility", *asked, "--resume", "--seed", 5).exit_code  # another seed is another run
+    assert ["hdp-utility"] * 2 == computed
+    (tmp_path / ".kept" / "hdp-utility.json").write_text("{")
+    assert 0 == command("hdp-utility", *asked, "--resume", "--seed", 5).exit_code  # what is broken is not kept
+    assert ["hdp-utility"] * 3 == computed
 
 
 def test_the_same_seed_writes_the_same_files(tmp_path):
@@ -153,6 +176,6 @@ def test_everything_completes_quickly_and_yields_all_files(tmp_path):
     done = command("--quick", "--out", tmp_path, "--json")
     assert 0 == done.exit_code, done.output
     assert {f"{name}.{kind}" for name in FIGURES for kind in ("csv", "md", "png", "svg")} == {
-        path.name for path in tmp_path.iterdir()
+        path.name for path in tmp_path.iterdir() if path.is_file()
     }
     assert list(FIGURES) == [summary["figure"] for summary in json.loads(done.stdout)]

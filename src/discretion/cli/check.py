@@ -133,6 +133,7 @@ def reproduce(
     data: Annotated[Path | None, typer.Option(metavar="FILE", help="A census extract or a user-item file.")] = None,
     page: Annotated[Path | None, typer.Option(metavar="FILE", help="A Markdown page to fill with them.")] = None,
     processes: Annotated[int, typer.Option(metavar="N", help="How many to compute at once.", min=1)] = 2,
+    resume: Annotated[bool, typer.Option("--resume", help="Keep what was computed before in the same way.")] = False,
     json: option.Json = False,
 ) -> None:
     """Compute the papers' figures and say what reproduces.
@@ -142,5 +143,5 @@ def reproduce(
       discretion reproduce pdp-1a --runs 200 --out figures
     """
     jobs = papers.plan(ids, runs=runs, quick=quick, seed=seed, data=data)
-    found = papers.catalogue(jobs) if listed else papers.run(jobs, out, page=page, processes=processes)
+    found = papers.catalogue(jobs) if listed else papers.run(jobs, out, page=page, processes=processes, resume=resume)
     show(json, found, research.figure_sheets(found))
