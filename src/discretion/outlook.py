@@ -86,7 +86,11 @@ def outlook(question: Question, *, ledger: Ledger) -> Outlook:
 
 def ways(question: Question, *, ledger: Ledger) -> tuple[Way, ...]:
     """Return the cheapest changes after which the answer would say something; if none would, the most promising."""
-    found = [way for change, other in _others(question) if (way := _cheapest(change, other, ledger)) is not None]
+    found = [
+        way
+        for change, other in _others(replace(question, within=None))
+        if (way := _cheapest(change, other, ledger)) is not None
+    ]
     useful = [way for way in found if not way.silent]
     ranked = sorted(useful, key=lambda way: (way.part, way.error)) or sorted(found, key=lambda way: way.error)
     return tuple(ranked[:ENOUGH])

@@ -34,6 +34,17 @@ def test_dates_are_a_line_with_an_error_bar_at_each():
     assert 3 == made.picture.count("whisker") == made.picture.count("<circle")
 
 
+def test_dates_stand_where_they_are_in_time_whatever_the_order_of_the_answer():
+    (made,) = chart(release(["2024-12-31", "2024-01", "2024-01-11 00:00:00"], [5.0, 6.0, 7.0]))
+    xs = [float(x) for x in re.findall(r'<circle class="part" cx="([\d.]+)"', made.picture)]
+    assert xs == sorted(xs)
+    assert (xs[1] - xs[0]) / (xs[2] - xs[0]) == pytest.approx(10 / 365, abs=0.001)
+
+
+def test_a_year_that_is_a_key_has_no_separator():
+    assert ["2024", "yes", "–"] == _cells(release([2024, True, None], [1.0, 2.0, 3.0]), "key")
+
+
 @pytest.mark.parametrize("keys", [["a"], [str(n) for n in range(MOST_GROUPS + 1)]])
 def test_one_group_and_very_many_are_not_drawn(keys):
     assert [] == chart(release(keys, [1.0] * len(keys)))

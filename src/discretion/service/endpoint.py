@@ -1,6 +1,7 @@
 """Endpoint: one route of the service, what it takes and what it does."""
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from discretion.service.house import House
 
 MOST_FIELDS = 5_000  # of one form
+LONGEST_SQL = 100_000
+ENTRY = re.compile(r"[1-9]\d{0,17}-[0-9a-f]{12}")  # the id of an entry of the ledger
 
 KINDS: dict[str, tuple[type, ...]] = {
     "string": (str,),

@@ -17,13 +17,12 @@ from discretion.ledger.answers import stored_answer, stored_question
 from discretion.ledger.history import Asking
 from discretion.outlook import Way
 from discretion.release import Error, Release
-from discretion.service.endpoint import Call, Endpoint, Field
+from discretion.service.endpoint import ENTRY, Call, Endpoint, Field
 from discretion.service.pages import page, words
 from discretion.service.pages.ask import AskForm
 from discretion.service.pages.chart import chart
 from discretion.service.pages.python import as_python, stored_as_python
 from discretion.service.problem import Refused
-from discretion.service.routes.question import ENTRY
 from discretion.service.shown import release_facts
 from discretion.service.text import shown_release, without_literals
 
@@ -112,7 +111,7 @@ def _cells(release: Release, name: str) -> list[Cell | str]:
     """Return a column of an answer as text: keys as they are, figures with their intervals, to the same digit."""
     values = release.columns[name]
     if name not in release.errors:
-        return [words.value(one) for one in values]
+        return [words.key(one) for one in values]
     ends = [_interval(value, error) for value, error in zip(values, release.errors[name], strict=True)]
     widths = [high - low for low, high in filter(None, ends) if isfinite(high - low) and high > low]
     place = max(floor(log10(min(widths))) - 1, -12) if widths else -2

@@ -14,17 +14,17 @@ from discretion.mechanisms import MECHANISMS
 from discretion.outlook import Outlook
 from discretion.query.function import FUNCTIONS
 from discretion.release import Release
-from discretion.service.endpoint import Call, Endpoint, Field
+from discretion.service.endpoint import ENTRY, LONGEST_SQL, Call, Endpoint, Field
 from discretion.service.pages import page
 from discretion.service.pages.python import as_python
 from discretion.service.problem import STATUS
-from discretion.service.routes.question import ENTRY, LONGEST_SQL
 
 ASSUMPTIONS = ("", "gradual", "independent")
 ASKED = {
     "sql": Field("string", "One SELECT about one protected table.", most=LONGEST_SQL),
     "percent": Field("string", "The most of each person's allowance that it may use, in percent.", most=20),
     "assume": Field("string", "What is assumed about the data.", most=20),
+    "within": Field("string", "The largest error: the smallest share that is enough is used.", most=40),
     "mechanism": Field("string", "'auto', or the name of a mechanism.", most=40),
     "with_interval": Field("string", "Spend a third of a quantile's share on an interval.", most=5),
     "partial": Field("string", "Let people with too little left pay what they have.", most=5),
@@ -41,6 +41,7 @@ class AskForm:
 
     sql: str = ""
     percent: str = "10"
+    within: str = ""
     assume: str = ""
     mechanism: str = "auto"
     with_interval: bool = False
@@ -49,7 +50,7 @@ class AskForm:
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> "AskForm":
         """Return what a form says."""
-        texts = {name: said[name].strip() for name in ("percent", "assume", "mechanism") if name in said}
+        texts = {name: said[name].strip() for name in ("percent", "within", "assume", "mechanism") if name in said}
         sql = said.get("sql", "").replace("\r\n", "\n")
         return cls(sql=sql, with_interval="with_interval" in said, partial="partial" in said, **texts)
 
@@ -59,6 +60,7 @@ class AskForm:
         return cls(
             sql=question.sql,
             percent=f"{100 * question.share:.10g}",
+            within="" if question.within is None else f"{question.within:.10g}",
             assume=str(question.assume or ""),
             mechanism=question.mechanism,
             with_interval=question.with_interval,
@@ -69,12 +71,8 @@ class AskForm:
         """Return the question that is asked; refuse what is not one."""
         if not self.sql.strip():
             raise InvalidDeclaration("Write a question first: one SELECT about one protected table.")
-        try:
-            share = float(self.percent.replace(",", ".").rstrip("% ")) / 100
-        except ValueError:
-            raise InvalidDeclaration(
-                f"The share must be a number of percent, such as 10, got {self.percent!r}."
-            ) from None
+        share = _number(self.percent.rstrip("% "), "The share must be a number of percent, such as 10") / 100
+        within = _number(self.within, "The error must be a number, such as 2.5") if self.within else None
         if self.assume not in ASSUMPTIONS:
             raise InvalidDeclaration(f"The assumption must be gradual, independent or nothing, got {self.assume!r}.")
         return Question(
@@ -85,7 +83,15 @@ class AskForm:
             with_interval=self.with_interval,
             partial=self.partial,
             analyst=analyst,
+            within=within,
         )
+
+
+def _number(text: str, must: str) -> float:
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        raise InvalidDeclaration(f"{must}, got {text!r}.") from None
 
 
 async def ask_page(call: Call) -> Response:

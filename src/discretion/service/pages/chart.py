@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from math import ceil, floor, isfinite, log10
 
 from markupsafe import Markup
@@ -12,7 +13,7 @@ from discretion.service.pages import words
 
 MOST_GROUPS = 200  # that are drawn; of more, the page shows the table only
 MOST_CHARTS = 4
-DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?([ T].*)?")
+DATE = re.compile(r"[1-9]\d{3}-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?([ T].*)?")
 WIDTH, ROW = 720, 26
 HEIGHT, LEFT, RIGHT = 300, 64, 12
 
@@ -40,7 +41,7 @@ def chart(release: Release) -> list[Chart]:
     keys = [name for name in release.columns if name not in release.errors]
     if not keys or not 1 < len(release) <= MOST_GROUPS:
         return []
-    names = [" · ".join(words.value(release.columns[key][row]) for key in keys) for row in range(len(release))]
+    names = [" · ".join(words.key(release.columns[key][row]) for key in keys) for row in range(len(release))]
     is_dated = len(keys) == 1 and all(DATE.fullmatch(str(value)) for value in release.columns[keys[0]])
     made = []
     for column in list(release.errors)[:MOST_CHARTS]:
@@ -108,8 +109,10 @@ def _line(points: Sequence[ChartPoint], title: str) -> Markup:
     def y(value: float) -> float:
         return 8 + inside * (high - min(max(value, low), high)) / (high - low)
 
-    step = (WIDTH - LEFT - RIGHT) / max(1, len(points) - 1)
-    xs = [LEFT + step * place for place in range(len(points))]
+    points = sorted(points, key=lambda point: point.name)
+    days = [_day(point.name) for point in points]
+    span = max(1, days[-1] - days[0])
+    xs = [LEFT + (WIDTH - LEFT - RIGHT) * (day - days[0]) / span for day in days]
     parts = [
         Markup('<line class="rule" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(
             LEFT, WIDTH - RIGHT, y(mark), y(mark)
@@ -130,6 +133,12 @@ def _line(points: Sequence[ChartPoint], title: str) -> Markup:
             text = '<text class="soft" x="{:.1f}" y="{}" text-anchor="{}">{}</text>'
             parts.append(Markup(text).format(x, HEIGHT - 6, anchor, point.name[:10]))
     return _svg(parts, HEIGHT, f"{title}: a line over dates with 95 % intervals for {len(points)} dates")
+
+
+def _day(text: str) -> int:
+    """Return the number of a day written 2024-12-31, or of the first of a month written 2024-12."""
+    year, month, day = int(text[:4]), int(text[5:7]), int(text[8:10] or 1)
+    return date(year, month, 1).toordinal() + day - 1
 
 
 def _whisker(first: float, second: float, across: float, *, along: bool) -> Markup:

@@ -7,7 +7,7 @@ DEFAULTS = Question(sql="")
 
 def as_python(url: str, question: Question) -> str:
     """Return a program that asks the same question."""
-    names = ("share", "mechanism", "assume", "expect", "with_interval", "partial")
+    names = ("share", "mechanism", "assume", "expect", "with_interval", "partial", "options", "within")
     options = [(name, getattr(question, name)) for name in names if getattr(question, name) != getattr(DEFAULTS, name)]
     said = "".join(f"    {name}={value!r},\n" for name, value in options)
     return (

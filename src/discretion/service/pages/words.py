@@ -49,6 +49,11 @@ def value(content: Any) -> str:
     return digits(content, 6) if isinstance(content, float) else str(content)
 
 
+def key(content: Any) -> str:
+    """Return a value of a key as text: a year or a code has no separators."""
+    return str(content) if isinstance(content, int) and not isinstance(content, bool) else value(content)
+
+
 def lines(text: str) -> Markup:
     """Return a text with its line breaks kept."""
     return Markup("<br>").join(escape(line) for line in text.split("\n"))

@@ -7,9 +7,8 @@ from starlette.responses import Response
 
 from discretion.errors import InvalidDeclaration
 from discretion.ledger.access import LETTER_DAYS, LINK_HOURS, TOKEN_DAYS
-from discretion.service.endpoint import Call, Endpoint, Field
+from discretion.service.endpoint import ENTRY, Call, Endpoint, Field
 from discretion.service.problem import Refused
-from discretion.service.routes.question import ENTRY
 
 DAYS = Field("number", "How many days it is valid.")
 MEMBER = Field("string", "The member's name.", required=True, most=100)

@@ -1,6 +1,5 @@
 """Questions: tables, plans, answers, and what is left; for analysts and stewards."""
 
-import re
 from typing import Any
 
 from starlette.responses import Response
@@ -10,13 +9,10 @@ from discretion.errors import InvalidDeclaration
 from discretion.ledger.answers import stored_answer
 from discretion.query.parameter import bound
 from discretion.release import Release
-from discretion.service.endpoint import Call, Endpoint, Field
+from discretion.service.endpoint import ENTRY, LONGEST_SQL, Call, Endpoint, Field
 from discretion.service.problem import Refused
 from discretion.service.shown import ARROW, arrow_bytes, release_arrow, release_facts, table_facts
 from discretion.service.text import shown_release, without_literals
-
-LONGEST_SQL = 100_000
-ENTRY = re.compile(r"[1-9]\d{0,17}-[0-9a-f]{12}")
 
 ASKED = {
     "sql": Field("string", "One SELECT about one protected table.", required=True, most=LONGEST_SQL),
