@@ -64,9 +64,8 @@ def test_before_choosing_each_level_is_shown_next_to_the_one_held(visit, town):
 def test_every_page_of_a_person_is_accessible(visit, town, accessible):
     for phone in (False, True):
         page = visit(town=town, phone=phone).sign_in(town.letter(24))
-        if phone:
-            choose(page, 5)
-        for path in ("/me", "/me/choose", "/me/answers", "/me/print", *(["/me/chosen"] if phone else [])):
+        choose(page, 5)
+        for path in ("/me", "/me/choose", "/me/answers", "/me/print", "/me/chosen"):
             page.goto(town.url + path)
             if path == "/me/choose":
                 page.locator("#level-1").check()
