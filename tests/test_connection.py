@@ -51,9 +51,9 @@ def test_the_example_of_the_design_works_as_written(tmp_path, monkeypatch):
     assert 1 == release.to_arrow().num_rows == len(release.to_pandas())
     assert [(release.value,)] == list(release)
     assert {0.2, 1.0, 5.0} == {row["epsilon"] for row in db.balance()}
-    assert [sql] == [use.question for use in db.receipt(17).releases]
+    assert [sql.replace("50", "?")] == [use.question for use in db.receipt(17).releases]
     db.prefer(17, 0.2)
-    assert ["enrolment", "person"] == [one.by for one in db.receipt(17).statements]
+    assert ["enrolment", "steward"] == [one.by for one in db.receipt(17).statements]
     assert "" == db.refresh("people")
     assert "charge" in [row["kind"] for row in db.history()]
     assert db.audit(head=db.head()).passed
@@ -529,7 +529,7 @@ def test_a_choice_below_every_level_is_told_as_rounded_not_as_withdrawn(tmp_path
     db = dn.connect(tmp_path / "l.discretion")
     db.protect("t", pa.table({"id": ["a", "c"], "epsilon": [0.5, 1.0]}), person="id", epsilon="epsilon")
     db.prefer("c", 0.3)
-    assert "You chose ε = 0.3" in db.receipt("c").summary
+    assert "You chose ε = 0.3 on " in db.receipt("c").summary
     db.prefer("c", 0)
     assert "You chose that your data are not used" in db.receipt("c").summary
 
@@ -562,3 +562,39 @@ def test_tables_are_shown_as_a_table():
         db.protect("people", people, person="id", epsilon="e", bounds={"age": (0, 120)})
         assert "<td>people</td><td>value</td><td>id</td>" in db.tables()._repr_html_()
         assert "age 0 to 120" in str(db.tables())
+
+
+def test_a_receipt_reads_as_a_person_would_write_it():
+    people = pa.table({"id": ["a", "b", "c"], "choice": ["strict", "open", "open"], "name": ["x", "y", "z"]})
+    with dn.connect(":memory:") as db:
+        levels = {"strict": 0.1, "open": 1.0}
+        db.protect("people", people, person="id", epsilon="choice", levels=levels, keys={"name": ["x", "y"]})
+        none = db.receipt("a")
+        assert none.summary.startswith("You allow 'strict' (ε = 0.1). No answer so far could have used your data.")
+        assert "1 in 10 can come to think at most 11 in 100" in none.summary
+        db.sql("SELECT COUNT(*) FROM people WHERE name = 'Ada Lovelace'", share=0.5)
+        one = db.receipt("b")
+        assert "One answer so far could have used your data." in one.summary
+        assert "Lovelace" not in str(one) + one.to_json()
+        assert "strict" == db.receipt("a").statements[0].name
+        db.sql("SELECT COUNT(*) FROM people WHERE name = 'y'", share=0.4)
+        assert "2 answers so far" in db.receipt("b").summary
+        db.prefer("b", "strict")  # below what is spent
+        lowered = db.receipt("b")
+        assert "Before that you allowed more, and ε = 0.9 was spent then." in lowered.summary
+        assert ("register", "allowed", "spent before", "spent since", "left") == lowered.sheets()[0].columns
+        assert ("people", "0.1", "0.9", "0", "0") == lowered.sheets()[0].rows[0]
+        db.prefer("c", 0, by="person")
+        gone = db.receipt("c").summary
+        assert gone.startswith("You chose that your data are not used. Nothing has used them since 20")
+        assert "2 answers so far could have used your data. That spent ε = 0.9" in gone
+        assert ["the steward, from the source", "the steward, for you"] == [row[3] for row in lowered.sheets()[2].rows]
+        assert "you" == db.receipt("c").sheets()[2].rows[1][3]
+        assert db.audit().passed
+
+
+def test_the_chances_of_a_receipt_are_those_of_the_promise():
+    with dn.connect(":memory:") as db:
+        db.protect("t", pa.table({"id": [1, 2], "e": [1.0, 0.1]}), person="id", epsilon="e")
+        chances = db.receipt(1).sheets()[1]
+        assert ("1 in 10", "10 in 100", "24 in 100", "46 in 100") == chances.rows[1]  # 23.2 % and 45.1 %, upwards

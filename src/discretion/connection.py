@@ -29,6 +29,7 @@ from discretion.ledger.answers import stored_answer
 from discretion.ledger.audit import LedgerAudit, audit_ledger
 from discretion.ledger.clock import Clock
 from discretion.ledger.listing import Balance, History
+from discretion.ledger.moving import EnteredBy
 from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.option import Options
 from discretion.outlook import Outlook, outlook
@@ -36,6 +37,7 @@ from discretion.parameter import checked, given
 from discretion.plan import Plan
 from discretion.protection import Protection
 from discretion.query.parameter import Params, bound
+from discretion.query.quotation import known_names, without_literals
 from discretion.release import Release
 from discretion.render.listing import Listing
 
@@ -260,14 +262,14 @@ class Connection:
         """Return the entries whose answers were computed wrongly by an earlier version, and why."""
         return Listing(notices(self._ledger.declared_charges()))
 
-    def prefer(self, person: Any, epsilon: float | str, *, register: str = "") -> str:
-        """Somebody chooses anew, at any time: a number, or a level by name; 0 withdraws. What is spent stays spent.
+    def prefer(self, person: Any, epsilon: float | str, *, register: str = "", by: EnteredBy = "steward") -> str:
+        """Write down what somebody chose anew: a number, or a level by name; 0 withdraws. What is spent stays spent.
 
-        Returns the ledger's entry.
+        `by` says who entered it, the steward or the person; receipts show it. Returns the ledger's entry.
         """
         name = self._one_register(register)
         choices = Enrolment.from_json(self._ledger.register(name).source)
-        return self._ledger.prefer(name, person, choices.worth_of(epsilon))
+        return self._ledger.prefer(name, person, choices.worth_of(epsilon), by=by)
 
     def join(self, person: Any, epsilon: float | str, *, register: str = "") -> str:
         """Add somebody who is not in the source of a register, with nothing spent; return the ledger's entry."""
@@ -278,7 +280,7 @@ class Connection:
                 "`refresh`, or use a register of its own."
             )
         choices = Enrolment.from_json(self._ledger.register(name).source)
-        return self._ledger.join(name, person, choices.worth_of(epsilon))
+        return self._ledger.join(name, person, choices.worth_of(epsilon), by="steward")
 
     def resume(self, register: str = "") -> str:
         """Allow questions about a register again, once it is known why one failed; see `history`.
@@ -413,8 +415,14 @@ class Connection:
         return Balance.joined("register", {name: self._ledger.balance(name) for name in names})
 
     def receipt(self, person: Any, *, register: str = "") -> Receipt:
-        """What one person was promised, what was spent of it, and on what; it does not depend on the data."""
-        return self._ledger.receipt(self._one_register(register), person)
+        """Return what one person was promised, what was spent of it, and on what; it does not depend on the data.
+
+        Other people's questions are shown without their literals.
+        """
+        name, known = self._one_register(register), known_names(self._ledger.tables())
+        names = Enrolment.from_json(self._ledger.register(name).source).names
+        found = self._ledger.receipt(name, person, names=names)
+        return found.quoting(lambda question: without_literals(question, known))
 
     def history(self) -> History:
         """Every entry of the ledger, in order."""

@@ -465,7 +465,7 @@ def test_individual_charges_have_an_account_of_their_own(place):
         assert (0.1, 0.5) == (receipt.spent, receipt.individual_spent)
         assert (1, 1) == (len(receipt.releases), len(receipt.individual))
         assert "NOT differentially private" in receipt.individual[0].promise
-        assert "Not counted: 1 answer(s) that were NOT differentially private" in receipt.summary
+        assert "Not counted: 1 answer that was NOT differentially private" in receipt.summary
         with pytest.raises(BudgetExhausted):
             ledger.offer("people", share=0.6, model="individual")
         ledger.prefer("people", "eve", 0.5)
@@ -570,9 +570,10 @@ def test_where_being_in_the_data_is_the_secret_another_value_is_two_steps_away()
 
 def test_a_receipt_says_what_its_allowance_bounds_however_large(place):
     with clinic(place) as ledger:
-        assert "being in it; about your values" in ledger.receipt("people", "eve").summary
-        assert "at most 2.719, as you chose (ε = 1)" in ledger.receipt("people", "eve").summary
-        assert "in it, it is at most 7.39." in ledger.receipt("people", "eve").summary
+        told = ledger.receipt("people", "eve").summary
+        assert "can come to think at most 24 in 100" in told
+        assert "by a factor of at most 2.719; about your values, " in told
+        assert "where that is secret, by at most 7.39.)" in told
     assert ["1", "1.0000011", "1.0013", "1.052", "148.5", "e^1,000"] == list(
         map(factor, (0, 1e-6, 0.00123, 0.05, 5, 1_000))
     )

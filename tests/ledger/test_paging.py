@@ -42,7 +42,7 @@ def test_a_receipt_with_few_answers_still_counts_all_of_them(db, most):
     whole, short = db._ledger.receipt("patients", 3), db._ledger.receipt("patients", 3, most=most)
     assert whole.releases[len(whole.releases) - most :] == short.releases
     assert (whole.summary, whole.rounding, whole.spent) == (short.summary, short.rounding, short.spent)
-    assert "4 answer(s)" in short.summary
+    assert "4 answers so far" in short.summary
     assert whole.statements[-1].entry in db._ledger.history()["entry"].to_pylist()
 
 

@@ -60,6 +60,11 @@ class Enrolment:
         # In an order of their own: the order of the rows changes from one reading of the same source to the next.
         return replace(self, worth=tuple(sorted(worth, key=_place))), pa.table(enrolled)
 
+    @property
+    def names(self) -> dict[int, str]:
+        """Return the names of levels, by micro-ε."""
+        return {int(allowance(epsilon)): name for name, epsilon in self.levels.items()}
+
     def worth_of(self, preference: float | str) -> float:
         """The ε that somebody states by number or by name."""
         epsilon = self._stated(preference)

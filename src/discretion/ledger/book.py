@@ -1,6 +1,6 @@
 """Ledger: registers, declarations and charges in one database; every change is an entry of a hash chain."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import sleep
 from types import TracebackType
@@ -15,6 +15,7 @@ from discretion.ledger import moving, schema, spend
 from discretion.ledger.chain import entries, find, verify_tip
 from discretion.ledger.clock import Clock
 from discretion.ledger.history import Asking, askings, history
+from discretion.ledger.moving import EnteredBy
 from discretion.ledger.notice import declared_charges
 from discretion.ledger.offer import Cohort, Offer
 from discretion.ledger.people import person_text
@@ -105,15 +106,15 @@ class Ledger:
         came = sum(count for old, _, count in facts["flows"] if old is None)
         return came, sum(count for old, new, count in facts["flows"] if old is not None and new in gone)
 
-    def prefer(self, register: str, person: object, epsilon: float) -> str:
-        """A person chooses anew, at any time; 0 withdraws. What is spent stays spent."""
+    def prefer(self, register: str, person: object, epsilon: float, *, by: EnteredBy = "person") -> str:
+        """Write down a person's new choice; 0 withdraws. What is spent stays spent. `by` says who entered it."""
         with self._store.writing() as tx:
-            return moving.prefer(tx, register, person_text(person), epsilon).id
+            return moving.prefer(tx, register, person_text(person), epsilon, by=by).id
 
-    def join(self, register: str, person: object, epsilon: float) -> str:
-        """A person joins who is not in the register."""
+    def join(self, register: str, person: object, epsilon: float, *, by: EnteredBy = "person") -> str:
+        """Add a person who is not in the register."""
         with self._store.writing() as tx:
-            return moving.join(tx, register, person_text(person), epsilon).id
+            return moving.join(tx, register, person_text(person), epsilon, by=by).id
 
     def register(self, name: str) -> Register:
         """The register of this name: its source, fingerprint and levels."""
@@ -270,10 +271,12 @@ class Ledger:
             }
         )
 
-    def receipt(self, register: str, person: object, *, most: int | None = None) -> Receipt:
+    def receipt(
+        self, register: str, person: object, *, most: int | None = None, names: Mapping[int, str] | None = None
+    ) -> Receipt:
         """Return what one person was promised, what was spent of it, and on what: on the `most` newest answers."""
         with self._store.reading() as db:
-            return receipt(db, load(db, register), person_text(person), most=most)
+            return receipt(db, load(db, register), person_text(person), most=most, names=names)
 
     def uses(self, register: str, person: object, *, before: int | None = None, most: int = 25) -> tuple[Use, ...]:
         """Return answers that could have used a person's data, newest first, from before an entry on."""

@@ -7,7 +7,7 @@ most 2% of the allowance, to that of a cohort that exists. Both only ever make t
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,6 +35,9 @@ from discretion.preference import allowance
 SLACK = 50  # what is spent is rounded up by at most one part in 50 of the allowance
 
 
+EnteredBy = Literal["person", "steward"]  # who entered a choice
+
+
 @dataclass(frozen=True, kw_only=True)
 class Move:
     """One person's way from a cohort to a level."""
@@ -46,24 +49,25 @@ class Move:
     origin: str  # person, source
 
 
-def prefer(tx: Writing, name: str, person: str, epsilon: float) -> Entry:
-    """A new choice of somebody in the register; what is spent stays spent."""
+def prefer(tx: Writing, name: str, person: str, epsilon: float, *, by: EnteredBy = "person") -> Entry:
+    """Write down a new choice of somebody in the register; what is spent stays spent."""
     register, stated = load(tx.db, name), int(allowance(epsilon))
     where = whereabouts(tx.db, register, person)
     if where is None:
         raise InvalidDeclaration(f"Register {name!r} has no such person; people are added with `join`.")
     absent = tx.db.scalar(sa.select(schema.cohort.c.absent).where(schema.cohort.c.id == where))
     level = None if absent else register.snap(stated)
-    return _move(tx, register, [Move(person=person, cohort=where, level=level, stated=stated, origin="person")])
+    move = Move(person=person, cohort=where, level=level, stated=stated, origin="person")
+    return _move(tx, register, [move], facts={"by": by})
 
 
-def join(tx: Writing, name: str, person: str, epsilon: float) -> Entry:
-    """Somebody new, with their choice."""
+def join(tx: Writing, name: str, person: str, epsilon: float, *, by: EnteredBy = "person") -> Entry:
+    """Write down somebody new, with their choice."""
     register, stated = load(tx.db, name), int(allowance(epsilon))
     if whereabouts(tx.db, register, person) is not None:
         raise InvalidDeclaration(f"This person is in register {name!r} already; a new choice is made with `prefer`.")
     move = Move(person=person, cohort=None, level=register.snap(stated), stated=stated, origin="person")
-    return _move(tx, register, [move])
+    return _move(tx, register, [move], facts={"by": by})
 
 
 def refresh(tx: Writing, name: str, people: pa.Table, *, fingerprint: str, source: str) -> Entry | None:

@@ -58,7 +58,9 @@ async def choose(call: Call) -> Response:
     async def act() -> str:
         call.house.changes.take(call.who.key)
         return str(
-            await call.house.read(call.house.db.prefer, call.who.person, _number(epsilon), register=call.who.register)
+            await call.house.read(
+                call.house.db.prefer, call.who.person, _number(epsilon), register=call.who.register, by="person"
+            )
         )
 
     try:

@@ -38,7 +38,8 @@ async def prefer(call: Call) -> Response:
     person, register = _whom(call)
     if call.who.role == "person":
         call.house.changes.take(call.who.key)
-    entry = await call.house.read(call.house.db.prefer, person, call.said["epsilon"], register=register)
+    by = "person" if call.who.role == "person" else "steward"
+    entry = await call.house.read(call.house.db.prefer, person, call.said["epsilon"], register=register, by=by)
     return call.answer({"entry": entry})
 
 
