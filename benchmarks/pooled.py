@@ -47,6 +47,7 @@ class Cell:
 
 def main() -> None:
     _print("RMSE of a count and how often its 95% interval held; 1,000 people, [JYC15]'s preferences", _figures())
+    _print("[JYC15] Figure 1(a) with every assumption: RMSE of a count and how often its interval held", _figure_1a())
     _print("How often 95% intervals of counts held, from a share of .01 to .5: least and mean", _coverage())
     _print("The same for sums and means of skewed values", _value_coverage())
     _print("Real data, related choices, a share of 10%: RMSE, how often the interval held, its half width", _real())
@@ -67,6 +68,15 @@ def _figures() -> Iterator[tuple[str, ...]]:
                 measured_count("paper", relation, share, people=1_000, runs=RUNS, assume=assume) for share in SHARES
             ]
             yield relation, str(assume or "nothing"), *map(str, cells)
+
+
+def _figure_1a(runs: int = 200) -> Iterator[tuple[str, ...]]:
+    """The densities of the paper, choices unrelated to values as there."""
+    densities = (0.01, 0.05, 0.1, 0.15, 0.3, 0.5)
+    yield ("assumed", *map(str, densities))
+    for assume in ASSUMPTIONS:
+        cells = [measured_count("paper", "none", share, people=1_000, runs=runs, assume=assume) for share in densities]
+        yield (assume or "nothing", *map(str, cells))
 
 
 def _coverage() -> Iterator[tuple[str, ...]]:

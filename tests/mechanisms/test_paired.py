@@ -184,3 +184,17 @@ def test_a_mechanism_by_name_is_refused(tmp_path):
         db.protect("t", t, person="id", epsilon="e", bounds={"x": (0, 9)})
         with pytest.raises(Unsuitable, match="Leave mechanism out"):
             db.explain("SELECT CORR(x, x) FROM t", mechanism="weighted")
+
+
+def test_an_interval_of_a_median_beside_a_correlation_is_as_wide_as_beside_another_aggregate(tmp_path):
+    rng = simulation(4)
+    t = pa.table({"id": np.arange(2_000), "e": np.full(2_000, 10.0), "x": rng.uniform(0, 100, 2_000)})
+    with dn.connect(tmp_path / "l.discretion") as db:
+        db.protect("t", t, person="id", epsilon="e", bounds={"x": (0, 100)})
+        plans = [
+            db.explain(f"SELECT MEDIAN(x), {other} FROM t WHERE x > 1", with_interval=True)
+            for other in ("CORR(x, x)", "COUNT(*)")
+        ]
+    ranks = [[one.aggregate.rank for one in plan.choices if "from" in one.label] for plan in plans]
+    assert ranks[0] == ranks[1]
+    assert not any("from below" in line for line in plans[0].comparison)

@@ -77,6 +77,7 @@ class Plan(Shown):
         return tuple(
             f"{choice.label}: {prediction}" if several else f"{prediction}"
             for choice in self.choices
+            if not choice.label.endswith((", from below", ", from above"))  # the sides of an interval
             for prediction in choice.predictions
         )
 

@@ -47,7 +47,8 @@ def propose(
     Of `families`, those are released together whose answers all become better by it.
     """
     belief, mechanism = manner.belief, manner.mechanism
-    everything = flanked(wanted, specification, belief, mechanism) if manner.with_interval else tuple(wanted)
+    sides = specification.times(PARTS if any(one.pair is not None for one in wanted) else 1)
+    everything = flanked(wanted, sides, belief, mechanism) if manner.with_interval else tuple(wanted)
     plan = choose(
         [one.aggregate for one in everything],
         specification,
