@@ -254,6 +254,25 @@ class Connection:
         entry, self._warnings = self._protection.refresh(name, source, reading)
         return entry
 
+    def columns(
+        self,
+        source: Any,
+        *,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+        decimal: str | None = None,
+        null: Sequence[str] | None = None,
+        sheet: str | None = None,
+        types: Mapping[str, str] | None = None,
+    ) -> Mapping[str, str]:
+        """Return the columns of a source with their types, as `protect` would read it; nothing is kept or public."""
+        reading = given(delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types)
+        return self._protection.columns(source, reading)
+
+    def changed(self) -> tuple[str, ...]:
+        """Return the tables and registers whose sources were edited since: questions about them wait for `refresh`."""
+        return self._protection.changed()
+
     def warnings(self) -> Listing:
         """Return what seemed wrong with the rows that this connection admitted last: for the steward's eyes only."""
         return Listing(told(self._warnings))

@@ -11,10 +11,10 @@ from discretion.declaration.concern import Concern, concerns, hints, turnover
 from discretion.declaration.declare import declare, refuse_unfit
 from discretion.declaration.enrolment import Enrolment
 from discretion.declaration.table import Lookup, Table
-from discretion.engines import Engine
+from discretion.engines import Engine, is_object
 from discretion.engines.likeness import Likeness
 from discretion.engines.steward import Admitted, Earlier, Steward
-from discretion.errors import InvalidDeclaration, SourceChanged
+from discretion.errors import EngineFailed, InvalidDeclaration, SourceChanged
 from discretion.ledger import Ledger
 
 PUBLIC = "public"  # what a steward adds to a lookup that was not made from people's rows
@@ -50,6 +50,32 @@ class Protection:
                 )
             same = self._enrol(name, self._enrolment(found, person=person, epsilon=epsilon, **chosen), separate)
         return (*hints(found.hints), *same)
+
+    def columns(self, source: Any, options: Mapping[str, Any]) -> Mapping[str, str]:
+        """Return the columns of a source with their types, as `protect` would read it; nothing is kept."""
+        with self._admitting() as places:
+            found = self.steward.admit("columns", source, options=options)
+            places.append(found.place)
+            return dict(found.columns)
+
+    def changed(self) -> tuple[str, ...]:
+        """Return the tables and registers whose sources are not in the state that was admitted."""
+        states = {table.name: [(table.source, table.admitted)] for table in self.ledger.tables()}
+        for table in self.ledger.tables():
+            states[table.name] += [(lookup.source, lookup.admitted) for lookup in table.lookups.values()]
+        for one in self.ledger.registers():
+            states.setdefault(one.name, []).append((Enrolment.from_json(one.source).source, one.fingerprint))
+        return tuple(
+            name
+            for name, kept in states.items()
+            if any(admitted and not is_object(place) and not self._is_in(place, admitted) for place, admitted in kept)
+        )
+
+    def _is_in(self, place: str, admitted: str) -> bool:
+        try:
+            return self.engine.fingerprint(place) == admitted
+        except (OSError, EngineFailed):
+            return False  # it is gone
 
     def protect(
         self,

@@ -78,6 +78,20 @@ def test_an_invitation_names_one_person_and_works_once_as_it_is_typed(access):
     assert words == refused(access.accept, letters[0][1])
 
 
+def test_a_new_invitation_replaces_the_earlier_one_and_ends_its_session(access):
+    (_, [(_, first)]), (_, [(_, other)]) = access.invite("people", ["ann"]), access.invite("people", ["dan"])
+    began = access.accept(first)
+    _, [(_, second)] = access.invite("people", ["ann"])
+    words = refused(access.accept, first)
+    assert access.invited(began.digest) is None
+    _, [(_, third)] = access.invite("people", ["ann"])
+    assert words == refused(access.accept, second)
+    assert "ann" == access.accept(third).person
+    access.withdraw(mark_of(third)[:12])
+    assert [words, words] == [refused(access.accept, code) for code in (second, third)]  # nothing is valid again
+    assert "dan" == access.accept(other).person
+
+
 def test_every_refusal_reads_the_same(access):
     access.add("sam", "steward")
     token = access.token("sam")

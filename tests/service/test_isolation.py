@@ -1,6 +1,7 @@
 """Questions run in processes of their own: what dies, hangs or floods costs nobody else an answer or a promise."""
 
 import asyncio
+import json
 import os
 import resource
 import signal
@@ -8,6 +9,7 @@ import subprocess
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Event, Thread
 from time import sleep, time
 
@@ -186,6 +188,37 @@ except OSError:
     run = subprocess.run([sys.executable, "-c", script, str(tmp_path / "x")], capture_output=True, text=True)
     assert ["memory", "disk"] == run.stdout.split(), run.stderr
     assert resource.RLIM_INFINITY == resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+
+
+def test_temporary_files_of_a_worker_are_limited_together(tmp_path):
+    """Many files, each of them small enough, are too much: the worker ends, and another one takes its place."""
+    with served(tmp_path, temp=1 << 20) as town:
+        [worker] = town.house.pool._workers
+        for number in range(5):
+            (Path(worker.folder) / f"{number}.tmp").write_bytes(b"x" * (300 << 10))
+        worker.process.join(30)
+        assert -signal.SIGKILL == worker.process.exitcode
+        with town.connect("ada") as db:
+            db.sql(COUNT)
+        assert not Path(worker.folder).exists()
+
+
+def test_workers_log_in_json(tmp_path):
+    script = """
+import sys
+from multiprocessing import Pipe
+from discretion.service import worker
+ours, theirs = Pipe()
+ours.send(worker.Task(number=1, kind="call", payload=("no such method", (), {}), secret=b"0" * 32))
+ours.send(None)
+worker.run(theirs, worker.WorkerTerms(ledger=sys.argv[1]), sys.argv[2])
+"""
+    clinic(tmp_path).close()
+    (tmp_path / "temp").mkdir()
+    command = [sys.executable, "-c", script, str(tmp_path / "clinic.discretion"), str(tmp_path / "temp")]
+    run = subprocess.run(command, capture_output=True, text=True)
+    [line] = map(json.loads, run.stderr.splitlines())
+    assert ("error", "A task of kind call failed: AttributeError") == (line["level"], line["event"])
 
 
 def test_members_take_turns_and_nobody_fills_the_queue():

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from discretion.errors import InvalidDeclaration, ServiceFailed
 from discretion.service.app import HEADERS
-from discretion.service.folder import inside
+from discretion.service.folder import inside, refuse_new_links
 from discretion.service.house import Settings
 from discretion.service.identity import Sessions, is_same_origin, signing_key
 from discretion.service.limit import LARGEST_BODY, Buckets, Rate, Rates
@@ -56,13 +56,14 @@ def test_following_a_link_does_nothing_until_the_button_is_pressed(town):
 
 
 def test_a_link_that_was_used_revoked_or_invented_is_refused_in_the_same_words(town):
-    used, revoked = town.letter(PERSON), town.house.access.invite("patients", [PERSON])
+    replaced, used = town.letter(PERSON), town.letter(PERSON)
+    revoked = town.house.access.invite("patients", [PERSON + 1])
     town.browser(used).close()
     town.house.access.withdraw_all(revoked[0])
     invented = used[:-1] + ("a" if used[-1] != "a" else "b")
     answers = set()
     with town.http() as client:
-        for code in (used, revoked[1][0][1], invented, "", "x" * 150, "🙂", town.tokens["ada"], "a\0b"):
+        for code in (used, replaced, revoked[1][0][1], invented, "", "x" * 150, "🙂", town.tokens["ada"], "a\0b"):
             response = client.post("/sign-in", data={"code": code})
             answers.add((response.status_code, response.text, "set-cookie" in response.headers))
     assert 1 == len(answers)
@@ -374,6 +375,27 @@ def test_sources_by_http_stay_inside_for_tables_registers_lookups_and_refresh(to
     assert [422] * 4 == [response.status_code for response in tries]
     assert all("must be a file below" in response.json()["detail"] for response in tries)
     assert not [response for response in tries if "root:" in response.text]
+
+
+def test_a_refresh_does_not_follow_a_link_that_was_put_into_the_data_folder_later(tmp_path):
+    data, other = tmp_path / "data", tmp_path / "other"
+    data.mkdir(), other.mkdir()
+    with served(data) as town, town.http("sam") as client:
+        (data / "patients.parquet").rename(other / "patients.parquet")
+        (data / "patients.parquet").symlink_to(other / "patients.parquet")
+        refused = client.post("/v1/refresh", json={"name": "patients"})
+        assert 422 == refused.status_code
+        assert "must be a file below" in refused.json()["detail"]
+        (data / "patients.parquet").unlink()
+        (other / "patients.parquet").rename(data / "patients.parquet")
+        assert 200 == client.post("/v1/refresh", json={"name": "patients"}).status_code
+
+
+def test_what_the_operator_protected_elsewhere_may_be_read_again(tmp_path):
+    (tmp_path / "x.parquet").touch()
+    (tmp_path / "data").mkdir()
+    refuse_new_links(tmp_path / "data", [str(tmp_path / "x.parquet"), str(tmp_path / "data" / "gone.parquet")])
+    refuse_new_links(None, [str(tmp_path / "x.parquet")])
 
 
 # Where it listens ---------------------------------------------------------------------------------------------------

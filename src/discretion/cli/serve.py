@@ -63,7 +63,7 @@ def serve(
     ] = None,
     workers: Annotated[int, option.option("N", "Processes that compute questions.", option.whole)] = 4,
     memory: Annotated[float, option.option("GB", "For the questions of one process.", option.number)] = 2.0,
-    temp: Annotated[float, option.option("GB", "For one temporary file.", option.number)] = 16.0,
+    temp: Annotated[float, option.option("GB", "For all temporary files of one process.", option.number)] = 16.0,
     seconds: Annotated[float, option.option("SECONDS", "The longest a question may take.", option.number)] = 600.0,
     answer_every: option.AnswerEvery = 1.0,
     copies: option.Copies = None,

@@ -5,7 +5,7 @@ more than they had, nobody got anything back), that every column of every table 
 database holds nothing else.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -54,13 +54,19 @@ class LedgerAudit(Shown):
 
 
 def audit_ledger(
-    place: str, *, head: str | None = None, witnesses: Sequence[str] = (), migrate: bool = False
+    place: str,
+    *,
+    head: str | None = None,
+    witnesses: Sequence[str] = (),
+    migrate: bool = False,
+    watch: Callable[[int], None] = lambda _: None,
 ) -> LedgerAudit:
     """Check the ledger at `place`.
 
     head       one printed earlier, so that a ledger put back to an old copy shows
     witnesses  entry ids of released answers: the ledger must have charged for each of them
     migrate    bring a ledger of an older version up to date first
+    watch      hears now and then how many entries are done
     """
     known = None if head is None else Head.parse(head)
     given = {id.strip(): entry_number(id) for id in witnesses}
@@ -71,7 +77,7 @@ def audit_ledger(
         _refuse_older(place, replay)
         cautions = store.cautions()
         with store.snapshot() as db:
-            examine(db, replay)
+            examine(db, replay, watch)
     except LedgerFailed as failure:  # damage that the database itself notices
         replay.found(None, str(failure))
     finally:
@@ -86,7 +92,7 @@ def audit_ledger(
     )
 
 
-def examine(db: sa.Connection, replay: Replay) -> None:
+def examine(db: sa.Connection, replay: Replay, watch: Callable[[int], None] = lambda _: None) -> None:
     """Check everything that the database holds."""
     if db.dialect.name == "sqlite":
         sound = db.exec_driver_sql("PRAGMA integrity_check").scalars().all() == ["ok"]
@@ -94,7 +100,7 @@ def examine(db: sa.Connection, replay: Replay) -> None:
     for text in differences(db):
         replay.found(None, text)
     if set(schema.metadata.tables) <= set(sa.inspect(db).get_table_names()):
-        compare(db, replay)
+        compare(db, replay, watch)
 
 
 def _refuse_older(place: str, replay: Replay) -> None:

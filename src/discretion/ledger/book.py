@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from time import sleep
 from types import TracebackType
 from typing import Any, Self
@@ -9,7 +10,7 @@ from typing import Any, Self
 import pyarrow as pa
 import sqlalchemy as sa
 
-from discretion.declaration.table import Table
+from discretion.declaration.table import Policy, Table
 from discretion.guarantee import PICO, Guarantee
 from discretion.ledger import moving, schema, spend
 from discretion.ledger.chain import entries, find, verify_tip
@@ -24,6 +25,7 @@ from discretion.ledger.register import Register, cohorts_of, enroll, load, load_
 from discretion.ledger.snapshot import Snapshot, declared_table
 from discretion.ledger.stop import Stop, refuse_stopped, resume, stop, stops
 from discretion.ledger.store import Store
+from discretion.ledger.timeline import Day, timeline
 from discretion.preference import MICRO
 
 
@@ -142,6 +144,18 @@ class Ledger:
         """Write down what the steward declares about a table."""
         with self._store.writing() as tx:
             return spend.declare(tx, table).id
+
+    def allow(self, name: str, policy: Policy) -> str:
+        """Change what the steward allows on a table, and nothing else; return the entry."""
+        with self._store.writing() as tx:
+            return spend.declare(tx, replace(spend.declared(tx.db, name), policy=policy)).id
+
+    def quotas(self, table: str) -> dict[str, float]:
+        """Return which share of everybody's allowances each analyst asked for so far."""
+        quota = schema.quota.c
+        query = sa.select(quota.analyst, quota.micro_share).where(quota.table == table).order_by(quota.analyst)
+        with self._store.reading() as db:
+            return {analyst: share / MICRO for analyst, share in db.execute(query)}
 
     def table(self, name: str) -> Table:
         """The table of this name, as last declared."""
@@ -292,6 +306,11 @@ class Ledger:
         """Every entry, in order."""
         with self._store.reading() as db:
             return history(entries(db))
+
+    def timeline(self) -> tuple[Day, ...]:
+        """Return, day by day, how much of their allowances people used and which levels they chose."""
+        with self._store.reading() as db:
+            return timeline(entries(db))
 
     def declared_charges(self) -> list[dict[str, Any]]:
         """Return every charge with the declaration of its table at that time."""

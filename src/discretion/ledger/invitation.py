@@ -79,10 +79,16 @@ def accept(tx: Writing, code: str) -> Invited:
 
 
 def invited(db: sa.Connection, code: str) -> Invited | None:
-    """Return whom an invitation names, None if it is unknown or revoked; a used one keeps its session valid."""
+    """Return whom an invitation names, None if it is unknown, revoked or replaced; a used one keeps its session valid.
+
+    A new invitation replaces all earlier ones of the same person, and ends the sessions that they began.
+    """
     table, names = schema.invitation.c, schema.register.c
     query = sa.select(schema.invitation, names.name).join(schema.register, names.id == table.register)
     row = db.execute(query.where(table.digest == code)).one_or_none()
     if row is None or has_ended(db, code, "revoked") or has_ended(db, f"entry {row.seq}", "revoked"):
+        return None
+    newest = sa.select(sa.func.max(table.seq)).where(table.person == row.person, table.register == row.register)
+    if db.scalar(newest) != row.seq:
         return None
     return Invited(register=row.name, person=row.person, digest=code)

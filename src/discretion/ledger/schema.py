@@ -28,6 +28,7 @@ MIGRATIONS: Mapping[int, Mapping[str, tuple[str, ...]]] = {
             "CREATE TABLE discretion_invitation (digest TEXT NOT NULL, seq INTEGER NOT NULL, "
             "register INTEGER NOT NULL, person TEXT NOT NULL, expires TEXT NOT NULL, PRIMARY KEY (digest)) "
             "WITHOUT ROWID",
+            "CREATE INDEX ix_discretion_invitation_person ON discretion_invitation (person)",
             "CREATE TABLE discretion_ended (digest TEXT NOT NULL, how TEXT NOT NULL, seq INTEGER NOT NULL, "
             "PRIMARY KEY (digest, how)) WITHOUT ROWID",
         ),
@@ -44,6 +45,7 @@ MIGRATIONS: Mapping[int, Mapping[str, tuple[str, ...]]] = {
             'CREATE TABLE discretion_invitation (digest TEXT COLLATE "C" NOT NULL, seq BIGINT NOT NULL, '
             'register BIGINT NOT NULL, person TEXT COLLATE "C" NOT NULL, expires TEXT COLLATE "C" NOT NULL, '
             "PRIMARY KEY (digest))",
+            "CREATE INDEX ix_discretion_invitation_person ON discretion_invitation (person)",
             'CREATE TABLE discretion_ended (digest TEXT COLLATE "C" NOT NULL, how TEXT COLLATE "C" NOT NULL, '
             "seq BIGINT NOT NULL, PRIMARY KEY (digest, how))",
         ),
@@ -167,7 +169,7 @@ invitation = _table(  # what people sign in with, once; the entry that made them
     _text("digest", primary_key=True),
     _whole("seq"),
     _whole("register"),
-    _text("person"),
+    _text("person", index=True),
     _text("expires"),
 )
 ended = _table(  # tokens, links and invitations that were used or revoked; "entry N": all invitations of that entry

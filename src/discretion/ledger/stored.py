@@ -5,7 +5,7 @@ holds them: SQLite would keep a 2 in a column of truth values, and read it as tr
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import groupby
 from operator import itemgetter
@@ -29,12 +29,13 @@ BY_ENTRY = (
     schema.charge,
     schema.invitation,
 )  # rows that came with an entry, which seals them
+WATCHED = 500  # entries between two tellings of how many are done
 _NONSENSE = (DiscretionError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _Row = tuple[Any, ...]
 
 
-def compare(db: sa.Connection, replay: Replay) -> None:
-    """Live all entries through, and compare every table with them."""
+def compare(db: sa.Connection, replay: Replay, watch: Callable[[int], None] = lambda _: None) -> None:
+    """Live all entries through, and compare every table with them; `watch` hears how many are done."""
     groups = [_Groups(db, table) for table in BY_ENTRY]
     for row in _raw(db, schema.entry):
         entry = _linked(replay, row)
@@ -46,6 +47,8 @@ def compare(db: sa.Connection, replay: Replay) -> None:
         except _NONSENSE:
             replay.found(entry.seq, "The entry or its rows make no sense: they were not written by discretion.")
             return
+        if entry.seq % WATCHED == 0:
+            watch(entry.seq)
     for rows in groups:
         for seq in rows.rest():
             replay.found(seq, f"{rows.name} has rows that no entry tells of.")

@@ -119,6 +119,15 @@ class RemoteConnection:
         self._warnings = done["warnings"]
         return done
 
+    def columns(self, source: Any, **options: Any) -> Mapping[str, str]:
+        """Return the columns of a source below the service's data folder, with their types."""
+        found: Mapping[str, str] = self._channel.ask("POST", "/v1/columns", {"source": str(source), **_plain(options)})
+        return found
+
+    def changed(self) -> tuple[str, ...]:
+        """Return the tables and registers whose sources were edited since."""
+        return tuple(self._channel.ask("GET", "/v1/changed"))
+
     def warnings(self) -> Listing:
         """Return what seemed wrong with the rows that this connection admitted last."""
         empty = told(())

@@ -14,6 +14,7 @@ from discretion.connection import Connection, connect
 from discretion.errors import ServiceFailed
 from discretion.ledger import Access, Ledger
 from discretion.ledger.clock import Clock
+from discretion.service.auditing import Auditor
 from discretion.service.identity import Sessions, signing_key
 from discretion.service.limit import Buckets, Rates
 from discretion.service.metric import Metrics
@@ -70,6 +71,7 @@ class House:
             threads=settings.threads,
         )
         self.pool = WorkerPool(terms, settings.limits, Rescue(self.ledger, clock))
+        self.auditor = Auditor(self.pool, self.ledger.place)
         self.metrics = Metrics()
         self.requests = Buckets(settings.rates.requests)
         self.changes = Buckets(settings.rates.changes)
@@ -105,6 +107,17 @@ class House:
             if await request.is_disconnected() and self.pool.cancel(job):
                 job.result.cancel()
                 raise ServiceFailed("The caller left before the question was begun. Nothing was charged.")
+
+    async def changed(self, member: str, patience: float = 2.0) -> tuple[str, ...] | None:
+        """Return what was edited since it was admitted, None if that takes longer than somebody should wait."""
+        job = self.pool.submit("call", ("changed", (), {}), member=member)
+        job.result.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.wait([job.result], timeout=patience)
+        if not job.result.done():
+            self.pool.cancel(job)
+            return None
+        names: tuple[str, ...] = () if job.result.exception() else job.result.result()[0]
+        return names
 
     async def once(self, member: str, key: str, body: bytes, act: Callable[[], Any]) -> Any:
         """Do something once for an idempotency key of a member; the same key with another body is refused."""

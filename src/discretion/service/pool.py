@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -41,6 +42,7 @@ class Job:
     result: asyncio.Future[Any]
     identity: str = ""  # of the question, once it is known
     paid: bytes = b""  # the charged question, once there is one
+    progress: int = 0  # how much is done, where the worker tells it
     again: bool = False
     started: float = 0.0
 
@@ -170,6 +172,8 @@ class WorkerPool:
             job.identity = content
         elif what == "charged" and job is not None:
             job.paid = content
+        elif what == "progress" and job is not None:
+            job.progress = content
         elif job is not None:
             del worker.jobs[number]
             self._settle(job, what, content)
@@ -257,7 +261,7 @@ class WorkerPool:
             worker.pipe.send(task)
 
     async def _watch(self) -> None:
-        """End workers whose tasks take too long; a charged task counts as failed, an uncharged one is refused."""
+        """End workers that take too long or too much temporary space; a charged task that is late counts as failed."""
         while True:
             await asyncio.sleep(min(1.0, self._limits.seconds / 4))
             for worker in list(self._workers):
@@ -266,7 +270,7 @@ class WorkerPool:
                     job.again = True  # it would take as long again
                     if not job.paid:
                         job.refuse(ServiceFailed(SLOW.format(seconds=self._limits.seconds)))
-                if late:
+                if late or await asyncio.to_thread(_bytes_in, worker.folder) > self._terms.temp:
                     worker.process.kill()
 
     def _background(self, work: Any) -> None:
@@ -276,3 +280,13 @@ class WorkerPool:
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:
         self._loop.call_later(seconds, act)
+
+
+def _bytes_in(folder: str) -> int:
+    """Return what all files below a folder take, without those that go away meanwhile."""
+    taken = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                taken += os.lstat(os.path.join(place, name)).st_blocks * 512
+    return taken

@@ -17,13 +17,15 @@ from typing import Any, Literal
 from discretion.answer import Paid, Question
 from discretion.connection import Connection, connect
 from discretion.errors import DiscretionError
+from discretion.ledger.audit import LedgerAudit, audit_ledger
 from discretion.noise import repeatable_coins
 from discretion.outlook import Outlook
+from discretion.service.log import configure
 from discretion.service.shown import place_facts, plan_facts
 
 logger = logging.getLogger(__name__)
 
-Kind = Literal["ask", "finish", "explain", "outlook", "call"]
+Kind = Literal["ask", "finish", "explain", "outlook", "call", "audit"]
 HEADROOM = 2 << 30  # bytes that Python and its libraries may use besides what a question may
 
 
@@ -35,7 +37,7 @@ class WorkerTerms:
     answer_every: float = 1.0
     copies: str | None = None
     memory: int = 2 << 30  # bytes for the questions of one worker
-    temp: int = 16 << 30  # bytes that one temporary file may have
+    temp: int = 16 << 30  # bytes that its temporary files may have together
     threads: int = 4  # questions that one worker has in hand: most of them wait for the tick
 
 
@@ -51,6 +53,7 @@ class Task:
 
 def run(pipe: Pipe, terms: WorkerTerms, folder: str) -> None:
     """Do tasks until the service ends; then finish what is in hand and leave. Temporary files are kept in `folder`."""
+    configure()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes: the service says when to stop
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.chdir(folder)
@@ -96,6 +99,7 @@ class Desk:
             "explain": self._explain,
             "outlook": self._outlook,
             "call": self._call,
+            "audit": self._audit,
         }
         try:
             with repeatable_coins(task.secret):
@@ -129,6 +133,11 @@ class Desk:
         name, arguments, named = task.payload
         with self._admitting:
             return getattr(self._db, name)(*arguments, **named), list(self._db.warnings())
+
+    def _audit(self, task: Task) -> LedgerAudit:
+        """Check the ledger, and tell how many entries are done."""
+        place, head = task.payload
+        return audit_ledger(place, head=head or None, watch=lambda done: self._send(task, "progress", done))
 
     def _send(self, task: Task, what: str, content: Any) -> None:
         with self._sending, suppress(BrokenPipeError, ConnectionError):  # the service is gone; the ledger has it all

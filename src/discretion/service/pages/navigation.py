@@ -10,7 +10,16 @@ _ASKING: Links = (("/ask", "Ask"), ("/tables", "Tables"), ("/history", "History"
 NAVIGATION: Mapping[Role, Links] = {
     "person": (("/me", "My choice"), ("/me/answers", "Answers"), ("/me/print", "Copy to keep")),
     "analyst": (*_ASKING,),
-    "steward": (*_ASKING,),
+    "steward": (
+        ("/steward", "Overview"),
+        ("/steward/tables", "Data"),
+        ("/steward/people", "People"),
+        ("/steward/members", "Members"),
+        ("/steward/use", "Use"),
+        ("/steward/audit", "Audit"),
+        ("/ask", "Ask"),
+        ("/history", "History"),
+    ),
     "nobody": (),
 }
 

@@ -59,6 +59,11 @@ def lines(text: str) -> Markup:
     return Markup("<br>").join(escape(line) for line in text.split("\n"))
 
 
+def pair(text: str) -> tuple[str, str]:
+    """Return a choice of a list whose value is its text."""
+    return text, text
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "digits": digits,
     "percent": percent,
@@ -66,4 +71,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "moment": moment,
     "value": value,
     "lines": lines,
+    "pair": pair,
 }

@@ -1,7 +1,7 @@
 """Routes: what the service does, by whom it is for."""
 
 from discretion.service.endpoint import Endpoint
-from discretion.service.pages import answer, ask, overview, person
+from discretion.service.pages import answer, ask, holding, membership, oversight, overview, person, protecting
 from discretion.service.routes import entrance, member, operation, people, question, steward
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -13,6 +13,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *answer.ENDPOINTS,
     *overview.ENDPOINTS,
     *person.ENDPOINTS,
+    *oversight.ENDPOINTS,
+    *holding.ENDPOINTS,
+    *protecting.ENDPOINTS,
+    *membership.ENDPOINTS,
     *steward.ENDPOINTS,
     *member.ENDPOINTS,
 )

@@ -6,10 +6,12 @@ from typing import Any
 
 from starlette.responses import Response
 
-from discretion.declaration.table import Policy
+from discretion.declaration.enrolment import Enrolment
+from discretion.declaration.source import Source
+from discretion.declaration.table import Lookup, Policy, Table
 from discretion.errors import InvalidDeclaration
 from discretion.service.endpoint import Call, Endpoint, Field
-from discretion.service.folder import inside
+from discretion.service.folder import inside, refuse_new_links
 from discretion.service.shown import table_facts
 
 NAME = Field("string", "What the table or register is called.", required=True, most=1_000)
@@ -73,9 +75,30 @@ async def refresh(call: Call) -> Response:
     """Admit the state that a source is in now."""
     said = dict(call.said)
     name, source = said.pop("name"), said.pop("source", None)
+    if source is None:
+        await call.house.read(refuse_links_since, call, name)
     place = None if source is None else await _inside(call, source)
     entry, warnings = await _admit(call, "refresh", name, place, **said)
     return call.answer({"entry": entry, "warnings": warnings})
+
+
+async def columns(call: Call) -> Response:
+    """Show the columns of a source that is not protected yet."""
+    said = dict(call.said)
+    source = await _inside(call, said.pop("source"))
+    found, _ = await _admit(call, "columns", source, **said)
+    return call.answer(found)
+
+
+async def changed(call: Call) -> Response:
+    """Show what was edited since it was admitted."""
+    found, _ = await _admit(call, "changed")
+    return call.answer(found)
+
+
+async def timeline(call: Call) -> Response:
+    """Show, day by day, what was used of allowances, and who holds which."""
+    return call.answer([asdict(one) for one in await call.house.read(call.house.ledger.timeline)])
 
 
 async def join(call: Call) -> Response:
@@ -127,6 +150,16 @@ async def _inside(call: Call, source: str) -> str:
     return await call.house.read(inside, call.house.settings.data, source)
 
 
+def refuse_links_since(call: Call, name: str) -> None:
+    """Refuse to read again what leads out of the data folder since it was admitted."""
+    house = call.house
+    tables = [one for one in house.ledger.tables() if one.name == name]
+    kept: list[Table | Lookup | Enrolment] = [*tables, *(one for table in tables for one in table.lookups.values())]
+    kept += [Enrolment.from_json(one.source) for one in house.ledger.registers() if one.name == name]
+    places = [Source.from_json(one.origin).places if one.origin else (one.source,) for one in kept]
+    refuse_new_links(house.settings.data, [place for several in places for place in several])
+
+
 async def _lookup(call: Call, name: str, declared: Any) -> tuple[str, ...]:
     if (
         not isinstance(declared, list)
@@ -159,6 +192,14 @@ ENDPOINTS = (
         summary="Let analysts ask about a table.",
         takes={"name": NAME, "source": SOURCE} | CHOICES | DECLARED | READING,
     ),
+    Endpoint(
+        route="POST /v1/columns",
+        act=columns,
+        summary="Show the columns of a source.",
+        takes={"source": SOURCE} | READING,
+    ),
+    Endpoint(route="GET /v1/changed", act=changed, summary="Show tables whose sources were edited."),
+    Endpoint(route="GET /v1/timeline", act=timeline, summary="Show use and choices day by day."),
     Endpoint(
         route="POST /v1/refresh",
         act=refresh,

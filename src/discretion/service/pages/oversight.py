@@ -1,0 +1,150 @@
+"""A steward's view of the whole: what is in danger, what waits, what was used, and whether the ledger holds."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from starlette.responses import RedirectResponse, Response
+
+from discretion.errors import InvalidDeclaration
+from discretion.ledger.head import Head
+from discretion.ledger.history import Asking
+from discretion.ledger.member import Token
+from discretion.ledger.timeline import Day
+from discretion.service.endpoint import Call, Endpoint, Field
+from discretion.service.pages import page
+from discretion.service.pages.timeline import band_names, levels_picture, used_picture
+
+WEEK = timedelta(days=7)
+SOON = timedelta(days=14)  # before a token expires
+MOST_ASKED = 1_000  # questions of one week that are counted
+MOST_DAYS = 400  # that a picture shows
+AUDIT = {"head": Field("string", "The head that was written down.", most=200)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Week:
+    """What was used in seven days."""
+
+    questions: int
+    more: bool  # than are counted
+    analysts: tuple[tuple[str, int], ...]  # who asked how often, most first
+    used: tuple[tuple[str, float, float], ...]  # (register, used in this week, used in all), on average
+
+
+@dataclass(frozen=True, kw_only=True)
+class Past:
+    """One register over time."""
+
+    register: str
+    used: Any  # pictures
+    levels: Any
+    bands: list[str]
+    days: list[Day]  # newest first
+
+
+async def overview(call: Call) -> Response:
+    """Show whether a promise is in danger, what waits for the steward, and what was used this week."""
+    house = call.house
+    stops = [one for one in await house.read(house.ledger.stops) if not one.resumed]
+    tables = await house.read(house.db.tables)
+    stopped = {one.register: [table.name for table in tables if table.register == one.register] for one in stops}
+    content: dict[str, Any] = {
+        "tables": tables,
+        "stopped": stopped,
+        "changed": await house.changed(call.who.name),
+        "expiring": _expiring(await house.read(house.access.tokens)),
+        "notices": list(await house.read(house.db.notices)),
+        "cautions": await house.read(house.db.cautions),
+        "head": await house.read(house.db.head),
+        "audit": house.auditor.last,
+        "week": await house.read(_week, call),
+        "data": house.settings.data is not None,
+    }
+    return page("steward.html", who=call.who, here="/steward", **content)
+
+
+def _expiring(tokens: tuple[Token, ...]) -> list[Token]:
+    """Return tokens that end soon and were not ended."""
+    now = datetime.now(UTC)
+    kept = [one for one in tokens if one.kind == "token" and not one.ended]
+    return [one for one in kept if now < datetime.fromisoformat(one.expires) < now + SOON]
+
+
+def _week(call: Call) -> Week:
+    since = (datetime.now(UTC) - WEEK).isoformat()
+    asked: list[Asking] = [one for one in call.house.ledger.askings(most=MOST_ASKED) if _utc(one.time) >= since]
+    days = call.house.ledger.timeline()
+    used = []
+    for name in dict.fromkeys(day.register for day in days):
+        own = [day for day in days if day.register == name]
+        before = [day.used for day in own if day.day < since[:10]]
+        used.append((name, max(0.0, own[-1].used - (before[-1] if before else 0.0)), own[-1].used))
+    analysts = Counter(one.analyst or "(nobody named)" for one in asked).most_common()
+    return Week(questions=len(asked), more=len(asked) == MOST_ASKED, analysts=tuple(analysts), used=tuple(used))
+
+
+def _utc(time: str) -> str:
+    found = datetime.fromisoformat(time)
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+
+
+async def use(call: Call) -> Response:
+    """Show what was used and which levels were chosen, over time."""
+    days = await call.house.read(call.house.ledger.timeline)
+    past = [
+        _past(name, [day for day in days if day.register == name]) for name in dict.fromkeys(d.register for d in days)
+    ]
+    return page("steward_use.html", who=call.who, here="/steward/use", past=past)
+
+
+def _past(name: str, days: list[Day]) -> Past:
+    shown = days[-MOST_DAYS:]
+    return Past(
+        register=name,
+        used=used_picture(shown),
+        levels=levels_picture(shown),
+        bands=band_names(shown),
+        days=shown[::-1],
+    )
+
+
+async def audit_page(call: Call) -> Response:
+    """Show the head to write down, and the last audit or how far it is."""
+    return await _audit(call)
+
+
+async def audit(call: Call) -> Response:
+    """Begin an audit."""
+    head = call.said.get("head", "").strip()
+    try:
+        if head:
+            Head.parse(head)
+    except InvalidDeclaration as refusal:
+        return await _audit(call, problems=[("head", str(refusal))], typed=head)
+    now = await call.house.read(call.house.db.head)
+    call.house.auditor.begin(head=head, total=Head.parse(now).seq, member=call.who.name)
+    return RedirectResponse("/steward/audit", 303)
+
+
+async def _audit(call: Call, *, problems: list[tuple[str, str]] | None = None, typed: str = "") -> Response:
+    house = call.house
+    content: dict[str, Any] = {
+        "head": await house.read(house.db.head),
+        "notices": list(await house.read(house.db.notices)),
+        "cautions": await house.read(house.db.cautions),
+        "audit": house.auditor.last,
+        "problems": problems or [],
+        "typed": typed,
+    }
+    status = 422 if problems else 200
+    return page("steward_audit.html", who=call.who, here="/steward/audit", status=status, **content)
+
+
+ENDPOINTS = (
+    Endpoint(route="GET /steward", act=overview, summary="Show a steward what waits.", gives="html"),
+    Endpoint(route="GET /steward/use", act=use, summary="Show use and choices over time.", gives="html"),
+    Endpoint(route="GET /steward/audit", act=audit_page, summary="Show the head and the last audit.", gives="html"),
+    Endpoint(route="POST /steward/audit", act=audit, summary="Begin an audit.", takes=AUDIT, gives="html", form=True),
+)
