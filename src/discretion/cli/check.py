@@ -111,16 +111,25 @@ def attack_individual(
     show(json, [asdict(row) for row in found], research.attack_sheets(found))
 
 
-def demo(output: option.Output = Path("demo-output")) -> None:
+def demo(
+    output: option.Output = Path("demo-output"),
+    serve: Annotated[bool, option.flag("--serve", "Serve the clinic, with a ready link for each role.")] = False,
+    port: Annotated[int, option.option("PORT", "Where to listen, with --serve.", option.whole)] = 8000,
+) -> None:
     """Invent a clinic, protect it and ask it four questions.
 
-    It also draws how accurate the mechanisms are.
+    It also draws how accurate the mechanisms are. With --serve, the clinic
+    is in a folder that is thrown away, and you look at it in a browser.
 
     \b
-    Example:
+    Examples:
       discretion demo --output clinic
+      discretion demo --serve
     """
-    demonstration.demonstrate(output, screen.terminal())
+    if serve:
+        demonstration.serve_clinic(screen.terminal(), port)
+    else:
+        demonstration.demonstrate(output, screen.terminal())
 
 
 def reproduce(

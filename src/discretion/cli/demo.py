@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from rich.console import Console
 from rich.text import Text
 
 from discretion.cli.plot import draw_accuracy
+from discretion.cli.serve import load
 from discretion.connection import Connection, connect
+from discretion.declaration.table import Table
 from discretion.errors import QueryRefused
 from discretion.noise import simulation
 from discretion.render.terminal import show, working
@@ -109,6 +112,54 @@ def demonstrate(folder: Path, console: Console) -> None:
     hint = Text(f'  {command} query --ledger {ledger} "SELECT MAX(age) FROM patients"', style="bold")
     console.print(hint, soft_wrap=True)
     console.print(_draw(folder), soft_wrap=True)
+    console.print("See it in a browser, as steward, analyst and patient:")
+    console.print(Text(f"  {command} demo --serve", style="bold"), soft_wrap=True)
+
+
+def serve_clinic(console: Console, port: int) -> None:
+    """Serve an invented clinic from a folder that is thrown away afterwards, with a ready link for each role."""
+    server, house, pool = load("server"), load("house"), load("pool")
+
+    def greet(opened: Any) -> list[str]:
+        links = server.ready_links(opened, "patients", 17)
+        told = {"steward": "protects data and oversees", "analyst": "asks", "person": "patient 17, chooses and sees"}
+        lines = [f"  {role:<8} ({told[role]}):\n    {link}" for role, link in links.items()]
+        return [
+            "\nThe clinic is served. Open each link in a browser window of its own (a private one for each role):\n",
+            *lines,
+            "\nA link works once. Ctrl-C ends the service; nothing is kept.",
+        ]
+
+    with TemporaryDirectory(prefix="discretion-clinic-") as kept:
+        folder = Path(kept)
+        with working("Inventing a clinic with 20,000 patients"):
+            invent_clinic(folder)
+            invent_survey(folder)
+            with connect(folder / "clinic.discretion", analyst="analyst") as db:
+                _declare(db, folder)
+                for step in QUESTIONS[:3]:
+                    db.sql(step.sql, **step.options)
+        settings = house.Settings(
+            ledger=str(folder / "clinic.discretion"), data=folder, answer_every=0.5, limits=pool.Limits(workers=2)
+        )
+
+        def tell(line: str) -> None:
+            console.print(Text(line), soft_wrap=True)
+
+        here: dict[str, Any] = {"host": "127.0.0.1", "port": port, "tls": None, "behind_proxy": False}
+        server.serve(settings, **here, tell=tell, greet=greet, level="WARNING")
+
+
+def invent_survey(folder: Path, *, people: int = 2_000, seed: int = 2016) -> None:
+    """Write survey.parquet, a table of patients that nobody has protected yet: try it on the steward's pages."""
+    rng = simulation(seed)
+    answers = {
+        "patient_id": np.sort(rng.choice(20_000, people, replace=False)) + 1,
+        "content": rng.integers(1, 6, people),
+        "would_come_again": rng.random(people) < 0.8,
+        "day": np.datetime64("2025-06-01") + rng.integers(0, 90, people),
+    }
+    parquet.write_table(pa.table(answers), folder / "survey.parquet")
 
 
 def _protect(db: Connection, folder: Path, console: Console) -> None:
@@ -118,6 +169,10 @@ def _protect(db: Connection, folder: Path, console: Console) -> None:
         "discretion protect patients patients.parquet --person patient_id --epsilon privacy --level strict=0.1 ...\n"
         "$ discretion protect visits visits.parquet --person patient_id --register patients --rows-per-person 5 ...",
     )
+    show([sheet for table in _declare(db, folder) for sheet in table.sheets()], console)
+
+
+def _declare(db: Connection, folder: Path) -> tuple[Table, Table]:
     patients = db.protect(
         "patients",
         folder / "patients.parquet",
@@ -137,7 +192,7 @@ def _protect(db: Connection, folder: Path, console: Console) -> None:
         bounds={"cost": (0, 5_000)},
         keys={"department": DEPARTMENTS},
     )
-    show([*patients.sheets(), *visits.sheets()], console)
+    return patients, visits
 
 
 def _ask(db: Connection, number: int, step: Step, console: Console) -> None:

@@ -6,7 +6,8 @@ from datetime import date
 from math import inf
 from typing import Any
 
-from discretion.declaration.declare import NUMBER, TIMED
+from discretion.declaration.declare import NUMBER
+from discretion.declaration.span import TIMED
 from discretion.declaration.table import LONGEST_TEXT, Policy
 from discretion.errors import DiscretionError
 from discretion.service.endpoint import Field
@@ -36,6 +37,7 @@ TABLE = {
     "levels": Field("string", "One a line: name = number.", most=20_000),
     "menu": Field("string", "Numbers that preferences are rounded down to.", most=20_000),
     "default": Field("string", "For people who stated none.", most=100),
+    "separate": Field("string", "Equal identifiers elsewhere name other people.", most=10),
     "rows_per_person": Field("string", "The most rows of one person that count.", most=20),
     "longest_text": Field("string", "The most characters that count.", most=20),
     "column": Field(_SEVERAL, "Every column, in order.", most=MOST_COLUMNS),
@@ -47,7 +49,7 @@ TABLE = {
 
 
 @dataclass
-class Draft:
+class TypedForm:
     """What was typed: a declaration in the making, and (field, problem) for everything that is wrong with it."""
 
     declared: dict[str, Any] = field(default_factory=dict)
@@ -79,9 +81,9 @@ class Draft:
         return found
 
 
-def draft(said: Mapping[str, Any], columns: Mapping[str, str]) -> Draft:
+def draft(said: Mapping[str, Any], columns: Mapping[str, str]) -> TypedForm:
     """Return what the form of a table declares."""
-    made = Draft()
+    made = TypedForm()
     made.declared |= _owner(made, said, columns)
     made.declared |= _columns(made, said, columns)
     made.declared |= {name: whole for name, whole in _wholes(made, said) if whole is not None}
@@ -89,7 +91,7 @@ def draft(said: Mapping[str, Any], columns: Mapping[str, str]) -> Draft:
     return made
 
 
-def policy(made: Draft, said: Mapping[str, Any]) -> Policy | None:
+def policy(made: TypedForm, said: Mapping[str, Any]) -> Policy | None:
     """Return what the fields of a policy allow, None if something is wrong with them."""
     before = len(made.problems)
     share = made.number("largest_share", said.get("largest_share", ""), "The largest part")
@@ -141,7 +143,7 @@ def is_dated(kind: str) -> bool:
     return bool(TIMED.fullmatch(kind))
 
 
-def _owner(made: Draft, said: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+def _owner(made: TypedForm, said: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
     """Return whose rows these are, and where preferences come from."""
     name, person, whose = said.get("name", "").strip(), said.get("person", ""), said.get("whose", "")
     if not name:
@@ -169,6 +171,7 @@ def _owner(made: Draft, said: Mapping[str, Any], columns: Mapping[str, str]) -> 
         if not 0 <= epsilon < inf
     ]
     chosen = {"epsilon": said.get("epsilon", ""), "levels": levels, "menu": menu}
+    chosen["separate"] = bool(said.get("separate"))
     default = said.get("default", "").strip()
     if default and default not in levels:
         value = made.number("default", default, "The default, which is none of the levels,")
@@ -176,7 +179,7 @@ def _owner(made: Draft, said: Mapping[str, Any], columns: Mapping[str, str]) -> 
     return {"person": person, **chosen, "default": default or None}
 
 
-def _columns(made: Draft, said: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+def _columns(made: TypedForm, said: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
     """Return bounds, keys and required columns."""
     bounds: dict[str, tuple[Any, Any]] = {}
     keys: dict[str, list[str]] = {}
@@ -186,9 +189,9 @@ def _columns(made: Draft, said: Mapping[str, Any], columns: Mapping[str, str]) -
     ):
         if name not in columns:
             continue
-        read = _date if is_dated(columns[name]) else Draft.number
-        least = read(made, f"low-{place}", low, f"The smallest value of “{name}”")
-        most = read(made, f"high-{place}", high, f"The largest value of “{name}”")
+        read = _date if is_dated(columns[name]) else TypedForm.number
+        least: Any = read(made, f"low-{place}", low, f"The smallest value of “{name}”")
+        most: Any = read(made, f"high-{place}", high, f"The largest value of “{name}”")
         if least is not None and most is not None:
             bounds[name] = (least, most)
             if not least < most:
@@ -206,7 +209,7 @@ def _columns(made: Draft, said: Mapping[str, Any], columns: Mapping[str, str]) -
     return {"bounds": bounds, "keys": keys, "required": required}
 
 
-def _date(made: Draft, field: str, text: str, what: str) -> str | None:
+def _date(made: TypedForm, field: str, text: str, what: str) -> str | None:
     """Return a date as text, None if nothing was typed; note what is no date."""
     try:
         return date.fromisoformat(text.strip()).isoformat() if text.strip() else None
@@ -219,7 +222,7 @@ def _padded(values: Sequence[str], size: int) -> Sequence[str]:
     return [*values, *[""] * (size - len(values))][:size]
 
 
-def _wholes(made: Draft, said: Mapping[str, Any]) -> Iterator[tuple[str, int | None]]:
+def _wholes(made: TypedForm, said: Mapping[str, Any]) -> Iterator[tuple[str, int | None]]:
     for name, least, most in (("rows_per_person", 1, 10**9), ("longest_text", 1, 10_000)):
         text = said.get(name, "").strip()
         if not text:

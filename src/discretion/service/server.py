@@ -2,7 +2,7 @@
 
 import ipaddress
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,14 +26,37 @@ def serve(
     tls: tuple[Path, Path] | None,
     behind_proxy: bool,
     tell: Callable[[str], None],
+    greet: Callable[[House], Sequence[str]] | None = None,
+    level: str = "INFO",
 ) -> None:
-    """Run a service until it is told to stop; tell the steward's sign-in link first."""
+    """Run a service until it is told to stop; tell the steward's sign-in link first, or what `greet` says instead.
+
+    level  of messages that the log has
+    """
     settings = placed(settings, host=host, port=port, tls=tls is not None, behind_proxy=behind_proxy)
-    configure()
+    configure(level)
     house = House(settings)
-    tell(f"Serving {settings.ledger} at {settings.url}")
-    tell(f"Sign in as steward, once, within an hour: {sign_in_link(settings.url, steward_code(house.access))}")
+    for line in (greet or _greeting)(house):
+        tell(line)
     server(house, host=host, port=port, tls=tls, behind_proxy=behind_proxy).run()
+
+
+def _greeting(house: House) -> list[str]:
+    link = sign_in_link(house.settings.url, steward_code(house.access))
+    return [
+        f"Serving {house.settings.ledger} at {house.settings.url}",
+        f"Sign in as steward, once, within an hour: {link}",
+    ]
+
+
+def ready_links(house: House, register: str, person: object) -> dict[str, str]:
+    """Return a link for each role, to try the service out: a steward, an analyst and one person of a register."""
+    known = {one.name for one in house.access.members()}
+    for name in {"steward", "analyst"} - known:
+        house.access.add(name, name)
+    codes = {name: house.access.link(name) for name in ("steward", "analyst")}
+    codes["person"] = house.access.invite(register, [person])[1][0][1]
+    return {role: sign_in_link(house.settings.url, code) for role, code in codes.items()}
 
 
 def server(

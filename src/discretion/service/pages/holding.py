@@ -9,7 +9,7 @@ from discretion.declaration.source import Source
 from discretion.declaration.table import Table
 from discretion.errors import DiscretionError, LedgerFailed, ServiceFailed
 from discretion.ledger import Stop
-from discretion.service.declaring import POLICY, Draft, policy, typed_policy
+from discretion.service.declaring import POLICY, TypedForm, policy, typed_policy
 from discretion.service.endpoint import Call, Endpoint, Field
 from discretion.service.pages import page
 from discretion.service.problem import Refused
@@ -21,7 +21,7 @@ ONCE = {"once": Field("string", "A key: the form acts once.", most=64)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Holding:
+class HeldTable:
     """One table as its steward sees it."""
 
     table: Table
@@ -97,7 +97,7 @@ async def policy_page(call: Call) -> Response:
 async def allow(call: Call) -> Response:
     """Change what is allowed on a table."""
     found = await call.house.read(_found, call, call.said.get("name", ""))
-    made = Draft()
+    made = TypedForm()
     allowed = policy(made, call.said)
     if allowed is None:
         return _allowing(call, found, call.said, made.problems)
@@ -139,8 +139,8 @@ def _found(call: Call, name: str) -> Table:
 
 def _holding(
     table: Table, tables: tuple[Table, ...], stops: tuple[Stop, ...], changed: tuple[str, ...] | None
-) -> Holding:
-    return Holding(
+) -> HeldTable:
+    return HeldTable(
         table=table,
         place=str(Source.from_json(table.origin)) if table.origin else table.source,
         stop=next((one for one in stops if one.register == table.register and not one.resumed), None),

@@ -9,7 +9,18 @@ from starlette.responses import Response
 from discretion.declaration.source import SUFFIXES
 from discretion.declaration.table import COPY
 from discretion.errors import DiscretionError, InvalidDeclaration, InvalidPreference, LedgerFailed, ServiceFailed
-from discretion.service.declaring import EMPTY, POLICY, READING, TABLE, Draft, draft, is_dated, is_number, reading, told
+from discretion.service.declaring import (
+    EMPTY,
+    POLICY,
+    READING,
+    TABLE,
+    TypedForm,
+    draft,
+    is_dated,
+    is_number,
+    reading,
+    told,
+)
 from discretion.service.endpoint import Call, Endpoint, Field
 from discretion.service.folder import inside
 from discretion.service.pages import page
@@ -64,7 +75,7 @@ async def protect(call: Call) -> Response:
     return page("steward_protected.html", who=call.who, here="/steward/tables", **content)
 
 
-async def _refuse_known(call: Call, made: Draft) -> None:
+async def _refuse_known(call: Call, made: TypedForm) -> None:
     """Note a name that is taken: a table is not replaced by mistake."""
     name = call.said.get("name", "").strip()
     key = (call.who.key, call.said.get("once", ""))
