@@ -163,3 +163,11 @@ def test_a_stored_answer_comes_back_as_what_it_was(town):
     release = town.sql(MAX, share=0.01, **INDIVIDUAL)
     assert type(release) is type(Release.from_stored(release.stored())) is IndividualRelease
     assert release == Release.from_stored(release.stored())
+
+
+@pytest.mark.parametrize("table", ["patients", "there"])
+def test_a_mode_that_nobody_can_change_is_exact_at_any_epsilon(town, table):
+    """Most people live in N, so that no single one decides: the answer is exact, and that is the danger."""
+    release = town.sql(f"SELECT MODE(region) FROM {table}", share=0.001, **INDIVIDUAL)
+    assert "N" == release.value
+    assert isinstance(release, IndividualRelease)

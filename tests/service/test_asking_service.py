@@ -2,7 +2,10 @@
 
 import pytest
 
+from clinics import patients, write
+from discretion.declaration.table import Policy
 from discretion.errors import InvalidDeclaration, QueryRefused
+from discretion.release import IndividualRelease
 
 COUNT = "SELECT COUNT(*) FROM patients WHERE age > $age"
 
@@ -50,3 +53,24 @@ def test_a_problem_document_has_the_place_of_the_mistake(town):
     assert (2, 21, problem["excerpt"]) == (refusal.value.line, refusal.value.column, refusal.value.excerpt)
     with town.connect("ada") as db, pytest.raises(InvalidDeclaration, match="must be a list"):
         db.sql(sql, params="x")
+
+
+def test_model_individual_needs_the_policy_of_the_table_over_http_too(town):
+    asked = {"sql": "SELECT MAX(age) FROM patients", "model": "individual"}
+    with town.http("ada") as client:
+        problem = client.post("/v1/query", json=asked).json()
+    assert "QueryRefused" == problem["code"]
+    assert "policy does not allow model `individual`" in problem["detail"]
+    with town.connect("ada") as db, pytest.raises(QueryRefused, match="policy does not allow"):
+        db.explain(asked["sql"], model="individual")
+
+
+def test_an_answer_under_model_individual_keeps_its_type_over_http(town):
+    declared = {"bounds": {"age": (0, 120)}, "policy": Policy(individual=True)}
+    write(patients(200, seed=9), town.folder / "fenced.parquet")
+    with town.connect("sam") as db:
+        db.protect("fenced", "fenced.parquet", person="patient_id", epsilon="epsilon", separate=True, **declared)
+    with town.connect("ada") as db:
+        release = db.sql("SELECT MAX(age) FROM fenced", model="individual", options={"place": 2}, share=0.01)
+    assert isinstance(release, IndividualRelease)
+    assert "NOT differential privacy" in repr(release)
