@@ -6,6 +6,7 @@ import re
 import pytest
 from pyarrow import parquet
 
+from discretion.service.pages.paging import Paging
 from served import Served, served
 
 HOSTILE = "</pre><img src=x onerror=alert(1)><script>alert(2)</script>\"'"
@@ -160,3 +161,18 @@ def test_pages_are_small(town):
     with town.browser(town.letter(30)) as client:
         for path in ("/me", "/me/choose", "/me/answers", "/me/print"):
             assert len(client.get(path).content) < 60_000
+
+
+def test_a_long_list_is_read_in_parts_to_its_end(town, monkeypatch):
+    monkeypatch.setattr(Paging, "MOST", 1)
+    seen, path = [], "/me/answers"
+    with town.browser(town.letter(31)) as client:
+        for _ in range(2):
+            text = client.get(path).text
+            seen += re.findall(r"Entry (\d+-\w+) about", text)
+            path = next(iter(re.findall(r'href="(/me/answers\?before=\d+)" rel="next"', text)), "")
+        assert "" == path
+        assert seen[0] in client.get("/me/answers?before=nonsense").text
+        assert 200 == client.get(f"/me/answers?before={'9' * 18}").status_code
+        assert "anything more" in client.get("/me/answers?before=1").text
+    assert [use.entry for use in reversed(town.house.ledger.receipt("patients", "31").releases)] == seen
