@@ -5,18 +5,18 @@ READY := .venv/ready
 
 CHROMIUM := /usr/bin/chromium
 
-.PHONY: demo test nightly bench docs lock clean chromium
+.PHONY: demo test nightly bench docs lock clean chromium java
 
 demo: $(READY)
 	@$(BIN)/discretion demo
 
-test: $(READY) chromium
+test: $(READY) chromium java
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist loadgroup
 
-nightly: $(READY) chromium
+nightly: $(READY) chromium java
 	$(BIN)/pytest -n 2 --dist loadgroup -m "slow or not slow"
 
 bench: $(READY)
@@ -31,6 +31,13 @@ chromium:
 	@if [ ! -x $(CHROMIUM) ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; fi; \
 	if [ ! -x $(CHROMIUM) ]; then echo "The pages are NOT tested: there is no $(CHROMIUM), and it cannot be installed here."; fi
+
+# Spark needs Java 17 or newer, which is installed if we may; if not, the tests with Spark are skipped and say so.
+java:
+	@if ! command -v java >/dev/null && [ -z "$$JAVA_HOME" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null; fi; \
+	if ! command -v java >/dev/null && [ -z "$$JAVA_HOME" ]; then \
+	    echo "Spark is NOT tested: there is no Java, and it cannot be installed here."; fi
 
 # The environment is rebuilt when the lock or the project file changes, and reused otherwise.
 $(READY): requirements.lock pyproject.toml

@@ -1,6 +1,8 @@
 """What several test files need."""
 
 import json
+import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -67,6 +69,41 @@ def postgres_place(postgres_server: sa.URL) -> str:
         db.exec_driver_sql(f"CREATE SCHEMA {name}")
     own = postgres_server.update_query_dict({"options": f"-csearch_path={name}"})
     return own.render_as_string(hide_password=False)
+
+
+@pytest.fixture(scope="session")
+def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One small Spark in this process; tests that use it are marked xdist_group("spark")."""
+    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        pytest.skip("Spark is NOT tested: there is no Java 17 on this machine. See the target java in the Makefile.")
+    from pyspark.sql import SparkSession
+
+    folder = tmp_path_factory.mktemp("spark")
+    settings = {
+        "spark.master": "local[2]",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # compiling takes longer than these few rows
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.log.level": "OFF",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": f"file://{folder}",
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.compress": "false",
+    }
+    builder = SparkSession.builder
+    for name, setting in settings.items():
+        builder = builder.config(name, setting)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))])

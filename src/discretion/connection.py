@@ -43,7 +43,7 @@ from discretion.render.listing import Listing
 
 STOPS = pa.schema([(field.name, pa.string()) for field in fields(Stop)])
 SERVICE = ("http://", "https://")
-ENGINES = {"duckdb": "DuckDB"}  # module -> its engine
+ENGINES = {"duckdb": "DuckDB", "spark": "Spark"}  # module -> its engine
 FORGOTTEN = ":memory:"
 MEMORY = "50%"  # of the machine's
 
@@ -51,7 +51,7 @@ MEMORY = "50%"  # of the machine's
 def connect(
     ledger: str | Path,
     *,
-    engine: str = "duckdb",
+    engine: str | Engine = "duckdb",
     analyst: str = "",
     create: bool = True,
     migrate: bool = False,
@@ -66,6 +66,7 @@ def connect(
 
     The URL of a service (https://...) works like a ledger: it answers, and says what the holder of `token` may see.
 
+    engine        "duckdb", "spark" (docs/sources.md), or an engine such as discretion.engines.spark.Spark(session)
     migrate       bring a ledger of an older version up to date, which is refused otherwise; make a copy first
     answer_every  seconds between ticks: answers come, and entries are written, on a tick only; 0: at once
     copies        the folder for copies of sources that cannot be read in place; the ledger's own if it is not given
@@ -76,18 +77,28 @@ def connect(
         return cast(Connection, remote.RemoteConnection(str(ledger), token=token, analyst=analyst))
     if token:
         raise InvalidDeclaration(f"A token is for a service (https://...), got the ledger {str(ledger)!r}.")
+    opened = _engine(engine, memory)
+    how: dict[str, Any] = {"create": create, "migrate": migrate, "answer_every": answer_every, "copies": copies}
+    if str(ledger) != FORGOTTEN:
+        return Connection(str(ledger), opened, analyst=analyst, **how)
+    folder = mkdtemp(prefix="discretion-")  # only its owner can read it
+    connection = Connection(str(Path(folder, "ledger")), opened, analyst=analyst, **how)
+    finalize(connection, rmtree, folder, ignore_errors=True)
+    return connection
+
+
+def _engine(engine: str | Engine, memory: str) -> Engine:
+    """Return the engine itself, or the one of this name, which is loaded when it is first used."""
+    if isinstance(engine, Engine):
+        if memory != MEMORY:
+            raise InvalidDeclaration("`memory` is for an engine given by its name. Set the limit where you make it.")
+        return engine
     if engine not in ENGINES:
         raise InvalidDeclaration(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {engine!r}.")
     opened = _Deferred(engine, memory=memory)
     if memory != MEMORY:
         opened.schema  # noqa: B018  refuses a wrong limit here rather than later
-    how: dict[str, Any] = {"create": create, "migrate": migrate, "answer_every": answer_every, "copies": copies}
-    if str(ledger) != FORGOTTEN:
-        return Connection(str(ledger), cast(Engine, opened), analyst=analyst, **how)
-    folder = mkdtemp(prefix="discretion-")  # only its owner can read it
-    connection = Connection(str(Path(folder, "ledger")), cast(Engine, opened), analyst=analyst, **how)
-    finalize(connection, rmtree, folder, ignore_errors=True)
-    return connection
+    return cast(Engine, opened)
 
 
 class _Deferred:

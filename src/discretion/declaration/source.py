@@ -19,6 +19,7 @@ SUFFIXES = {
     "excel": (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"),
     "parquet": (".parquet", ".pq", ".parq"),
 }
+TABLE, DELTA, ICEBERG = "table:", "delta:", "iceberg:"  # what the place of a table begins with that is not one file
 _MAGIC = {b"PAR1": "parquet", b"ARRO": "arrow", b"FEA1": "arrow", b"SQLi": "sqlite"}
 _TYPE = re.compile(
     r"BOOLEAN|TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT|FLOAT|DOUBLE|DATE|TIMESTAMP|VARCHAR|DECIMAL\([0-9]+,[0-9]+\)"
@@ -26,7 +27,8 @@ _TYPE = re.compile(
 _OTHER_NAMES = {"TEXT": "VARCHAR", "STRING": "VARCHAR", "INT": "INTEGER", "BOOL": "BOOLEAN"}
 EVERY_KIND = (
     "Give a Parquet file, list, pattern or folder; a text (.csv, .tsv, .txt, .jsonl, also with .gz); an Arrow, Feather "
-    "or Excel file; shop.duckdb#table, shop.sqlite#table or postgresql://host/database#schema.table; or a data frame."
+    "or Excel file; shop.duckdb#table, shop.sqlite#table or postgresql://host/database#schema.table; "
+    "delta:FOLDER or iceberg:catalog.table; or a data frame."
 )
 
 
@@ -34,8 +36,8 @@ EVERY_KIND = (
 class Source:
     """Where rows are and how they are read. Everything but `secret` is public and kept in the ledger."""
 
-    kind: str  # parquet, csv, json, arrow, excel, sqlite, duckdb or postgresql
-    places: tuple[str, ...]  # full paths of files, patterns or folders; or one URL without its password
+    kind: str  # parquet, csv, json, arrow, excel, sqlite, duckdb, postgresql, delta, iceberg or table
+    places: tuple[str, ...]  # full paths of files, patterns or folders; one URL without its password; or delta:folder
     table: str = ""  # of a database, or the sheet of a workbook
     delimiter: str = ""  # of a CSV text; found in the header if it is not given
     encoding: str = ""  # of a CSV text; UTF-8 if it is not given
@@ -165,6 +167,8 @@ def _located(given: str) -> tuple[str, str, str]:
         if not table:
             raise InvalidDeclaration(f"Say which table of {public_url(url)!r} is meant: URL#schema.table.")
         return "postgresql", f"postgresql{url[url.index(':') :]}", table
+    if given.startswith((TABLE, DELTA, ICEBERG)):
+        return _named_table(given)
     if "://" in given:
         return _kind_by_name(urlsplit(given).path) or "parquet", given, ""
     path = Path(given).expanduser().resolve()
@@ -173,8 +177,27 @@ def _located(given: str) -> tuple[str, str, str]:
         path = Path(file).expanduser().resolve()
         return _kind_of_database(path, table), str(path), table
     if path.is_dir():
-        return "parquet", f"{path}/", ""
+        return _folder(path)
     return _kind_by_name(given) or _kind_by_content(path), str(path), ""
+
+
+def _named_table(given: str) -> tuple[str, str, str]:
+    """Return a table that is named by its kind: of Spark's catalog, of Delta or of Iceberg."""
+    kind, _, name = given.partition(":")
+    if not name:
+        raise InvalidDeclaration(f"Say which table is meant: {given}NAME.")
+    if kind == "delta" or (kind == "iceberg" and "/" in name):
+        name = name if "://" in name else str(Path(name).expanduser().resolve())
+    return kind, f"{kind}:{name}", ""
+
+
+def _folder(path: Path) -> tuple[str, str, str]:
+    """Return the kind of a folder: Delta and Iceberg keep a log next to their files."""
+    if (path / "_delta_log").is_dir():
+        return "delta", f"{DELTA}{path}", ""
+    if any((path / "metadata").glob("*.metadata.json")):
+        return "iceberg", f"{ICEBERG}{path}", ""
+    return "parquet", f"{path}/", ""
 
 
 def _kind_by_name(name: str) -> str:

@@ -13,6 +13,7 @@ from discretion.engines.dialect import Dialect
 from discretion.engines.rehearsal import MadeUp
 from discretion.engines.rows import Rows
 from discretion.engines.statement import Beside
+from discretion.engines.survey import PART
 
 CHANGED = "A source changed while it was read. Ask again when nobody writes to it."
 
@@ -41,10 +42,12 @@ class Backend(Protocol):
     """One database: it reads sources and runs statements. It knows nothing of cohorts, coins or statistics.
 
     Whatever fails inside it becomes an `EngineFailed` without the database's own words: they may quote a row. The last
-    two methods are optional. A backend that lists `Backend` as its base class inherits them.
+    three methods are optional. A backend that lists `Backend` as its base class inherits them.
     """
 
     dialect: Dialect
+    part: int = PART  # rows whose people are counted together
+    windowed: bool = False  # rows are bounded by windows (see Facts)
 
     def admit(self, admission: Admission) -> tuple[str, tuple[str, ...]]:
         """Return where questions read a source, and hints for the steward; copy it if a value could make one fail."""
@@ -73,3 +76,7 @@ class Backend(Protocol):
     def beside(self, rows: Rows, register: Mapping[str, str], held: Held) -> Beside | None:
         """Return the cohorts next to the rows, if the database can read them faster than it joins the register."""
         return None
+
+    def busy(self, select: exp.Expr, held: Held) -> str:
+        """Return the place of the list that this SELECT gives, if that makes bounding rows cheaper."""
+        return ""

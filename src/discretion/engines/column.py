@@ -8,6 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from discretion.query import Asked
+from discretion.query.kind import NOTED, noted
 from discretion.query.scalar import finite
 from discretion.statistics import Aggregate, Measure
 
@@ -77,7 +78,8 @@ def stepped(column: Column) -> exp.Expr:
     if one.kind == "people":
         stepped = exp.Case(ifs=[exp.If(this=not_null(value), true=exp.column("p"))])
     elif one.kind != "count":
-        stepped = clamped(one, exp.Cast(this=value, to=DOUBLE.copy()))
+        known = value if column.asked.value is None else noted(value, column.asked.value.meta.get(NOTED, ""))
+        stepped = clamped(one, exp.Cast(this=known, to=DOUBLE.copy()))
         if column.asked.fill is not None:
             stepped = exp.Coalesce(this=stepped, expressions=[number(column.asked.fill)])
     if column.inclusion is None:
@@ -106,7 +108,7 @@ def clamped(one: Aggregate, value: exp.Expr) -> exp.Expr:
         ifs=[
             exp.If(
                 this=exp.Between(this=value.copy(), low=number(start), high=number(end)),
-                true=exp.cast(step, size.copy()),
+                true=exp.cast(noted(step, "DOUBLE"), size.copy()),
             )
             for start, end, step in spans
         ]
@@ -150,11 +152,13 @@ def aggregates(column: Column, single: bool) -> list[exp.Expr]:
     counted: exp.Expr = exp.Count(this=exp.Star() if column.bare else value.copy())
     if one.kind == "people" and not single:
         counted = exp.Count(this=exp.Distinct(expressions=[value.copy()]))
-    wide = _BIGINT if max(abs(one.lower), abs(one.upper)) < 2**31 else _HUGEINT
+    small = max(abs(one.lower), abs(one.upper)) < 2**31
+    wide, step = (_BIGINT, "INTEGER") if small else (_HUGEINT, "BIGINT")
+    square = exp.Mul(this=exp.cast(noted(value.copy(), step), wide.copy()), expression=value.copy())
     found = {
         "n": counted,
-        "s": exp.Sum(this=value.copy()),
-        "q": exp.Sum(this=exp.Mul(this=exp.cast(value.copy(), wide.copy()), expression=value.copy())),
+        "s": exp.Sum(this=noted(value.copy(), step)),
+        "q": exp.Sum(this=noted(square, "BIGINT" if small else "HUGEINT")),
     }
     return [exp.alias_(found[part], f"{column.name}_{part}") for part in parts(column)]
 

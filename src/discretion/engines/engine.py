@@ -16,7 +16,15 @@ from discretion.engines.person import everybody, without_doubt
 from discretion.engines.rehearsal import made_up, shape, unguarded
 from discretion.engines.rows import Rows
 from discretion.engines.statement import Facts, declared_facts, statement
-from discretion.engines.survey import Counts, busy_people, distinct_texts, keys_without_rows, owned_rows, surveys
+from discretion.engines.survey import (
+    Counts,
+    busy_people,
+    distinct_texts,
+    keys_without_rows,
+    listed_busy,
+    owned_rows,
+    surveys,
+)
 from discretion.errors import EngineFailed
 from discretion.noise import coin_key
 from discretion.statistics import Request, Statistics
@@ -107,7 +115,7 @@ class Engine:
         mark = shape(request, register)
         if mark in self._rehearsed:
             return
-        usual = declared_facts(rows, register)
+        usual = replace(declared_facts(rows, register), windowed=self.backend.windowed)
         known = (usual, replace(usual, owned=True, bounded=True, unique=True))
         stated = [statement(rows, request.measures, facts, "") for facts in known]
         tables = {name: table for one in stated for name, table in one.tables.items()}
@@ -132,12 +140,17 @@ class Engine:
         owned, bounded = self._count(table.source, states["protected"], table.person, table.rows_per_person)
         beside = self.backend.beside(rows, register, self._held(rows.sources, states))
         once = not register or beside is not None
+        who = exp.column(table.person, quoted=True)
+        held = self._held({"protected": table.source}, {"protected": states["protected"]})
+        busy = "" if bounded else self.backend.busy(listed_busy(who, rows.query.rows_per_person), held)
         return replace(
             declared_facts(rows, register),
             owned=owned,
             bounded=bounded,
             unique=once or self._count(cohorts.register, states["register"], cohorts.person, 1)[1],
             beside=beside,
+            windowed=self.backend.windowed,
+            busy=busy,
         )
 
     def _count(self, source: str, state: str, person: str, most: int) -> tuple[bool, bool]:
@@ -146,7 +159,7 @@ class Engine:
         if mark not in self._counted:
             with self._unchanged(sources, {"protected": state}):
                 (found,) = self._run(owned_rows(who), sources).to_pylist()
-                parts = busy_people(who, most, found["rows"])
+                parts = busy_people(who, most, found["rows"], self.backend.part)
                 busy = [self._run(select, sources)["busy"][0].as_py() for select in parts]
             self._counted[mark] = found["rows"] == found["owned"], not any(busy)
         return self._counted[mark]

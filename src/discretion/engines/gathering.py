@@ -7,6 +7,7 @@ from sqlglot import exp
 from discretion.engines.column import DOUBLE, clamped, not_null, number, unchecked
 from discretion.query import Gathered, Key, PersonValue
 from discretion.query.gather import OWN, PERSON
+from discretion.query.kind import NOTED, noted
 from discretion.query.scalar import ROW
 
 _FOUND = "found"  # rows before they are put together
@@ -53,7 +54,7 @@ def _raw(one: PersonValue) -> list[exp.Expr]:
 
 def _aggregate(one: PersonValue) -> exp.Expr:
     """Return the aggregate. It is the same in whatever order the rows come."""
-    value = exp.column(one.name)
+    value = noted(exp.column(one.name), "" if one.value is None else one.value.meta.get(NOTED, ""))
     if one.function == "count":
         return exp.Count(this=exp.Star() if one.value is None else value)
     if one.function == "distinct":

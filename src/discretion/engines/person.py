@@ -7,15 +7,16 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from discretion.errors import InvalidPreference
-from discretion.query.kind import FLOATS, INTEGERS
+from discretion.query.kind import FLOATS, INTEGERS, noted
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
 def person_text(person: exp.Expr, sql_type: str) -> exp.Expr:
     """Return a person as text, the same in every table: 17850.0 and 17850.00 are 17850."""
+    person = noted(person.copy(), sql_type)
     if sql_type == "VARCHAR":
-        return person.copy()
+        return person
     text: exp.Expr = exp.cast(person.copy(), "VARCHAR")
     if sql_type.startswith("DECIMAL") and not sql_type.endswith(",0)"):  # its text has all its decimals
         for sign in "0.":
@@ -32,7 +33,7 @@ def preference(column: exp.Expr, sql_type: str) -> exp.Expr:
     """Return a raw preference: a double, or a name."""
     if sql_type in ("DOUBLE", "VARCHAR"):
         return column.copy()
-    return exp.cast(column.copy(), "DOUBLE" if is_number(sql_type) else "VARCHAR")
+    return exp.cast(noted(column.copy(), sql_type), "DOUBLE" if is_number(sql_type) else "VARCHAR")
 
 
 def is_number(sql_type: str) -> bool:
@@ -66,9 +67,11 @@ def everybody(person: str, person_type: str, epsilon: str, epsilon_type: str) ->
     who = exp.column(person, quoted=True)
     select = exp.select(exp.alias_(person_text(who, person_type), "person"), "COUNT(*) AS rows").from_("source")
     if epsilon:
-        chosen = preference(exp.column(epsilon, quoted=True), epsilon_type).sql("duckdb")
-        several = f"MIN({chosen}) IS DISTINCT FROM MAX({chosen}) OR COUNT({chosen}) NOT IN (0, COUNT(*))"
-        select = select.select(f"MIN({chosen}) AS epsilon", f"{several} AS several", dialect="duckdb")
+        chosen = preference(exp.column(epsilon, quoted=True), epsilon_type)
+        least, most, stated = (kind(this=chosen.copy()) for kind in (exp.Min, exp.Max, exp.Count))
+        some = exp.In(this=stated, expressions=[exp.Literal.number(0), exp.Count(this=exp.Star())])
+        several = exp.or_(exp.NullSafeNEQ(this=least, expression=most), exp.Not(this=some))
+        select = select.select(exp.alias_(least.copy(), "epsilon"), exp.alias_(several, "several"))
     return select.where(exp.Not(this=exp.Is(this=who, expression=exp.Null()))).group_by(who)
 
 

@@ -13,12 +13,14 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from discretion.engines.bounding import DIGITS, start_of, windowed
 from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, stepped
 from discretion.engines.gathering import put_together
 from discretion.engines.person import among_texts, is_number, person_text, preference, same_person
 from discretion.engines.rows import Rows
 from discretion.query import Joined, Key
 from discretion.query.gather import OWN, PERSON
+from discretion.query.kind import noted
 from discretion.query.scalar import ROW
 from discretion.query.scalar import column as scalar_column
 from discretion.statistics import Measure
@@ -31,8 +33,8 @@ _ARROW = {
     "DATE": pa.date32(),
     "TIMESTAMP": pa.timestamp("us"),
 }
+SECRET = "secret"  # marks a literal that must not be in a text that a database keeps
 _ONE = exp.Literal.number(1)
-_DIGITS = range(1, 7)  # of a person's digest: places in its text
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,6 +58,8 @@ class Facts:
     bounded: bool = False  # nobody has more than rows_per_person rows
     unique: bool = False  # nobody is twice in the register
     beside: Beside | None = None  # cohorts next to the rows
+    windowed: bool = False  # bound rows by one window per person: the database would compute a CTE again for every use
+    busy: str = ""  # the place of a list of everybody with more than rows_per_person rows, as column p
 
 
 def declared_facts(rows: Rows, register: Mapping[str, str]) -> Facts:
@@ -163,12 +167,16 @@ class _Build:
         most = exp.Literal.number(self.rows.query.rows_per_person)
         names = [*(key.name for key in self.rows.query.keys), *(c.name for c in self.columns if not c.bare), "c"]
         kept = self._placed_keys(kept)
+        if self.facts.windowed:
+            self.sources |= {"busy": self.facts.busy} if self.facts.busy else {}
+            digest = _digest(self.key, person_text(exp.column("p"), self.facts.person), len(DIGITS), label="rows")
+            return windowed(kept, names, most, digest, listed=bool(self.facts.busy))
         everyone = exp.Count(this=exp.Star())
-        digest = _digest(self.key, person_text(exp.column("p"), self.facts.person), len(_DIGITS), label="rows")
+        digest = _digest(self.key, person_text(exp.column("p"), self.facts.person), len(DIGITS), label="rows")
         busy = exp.select(exp.column("p"), exp.alias_(everyone, "n"), exp.alias_(digest, "digest"), copy=False)
         busy = busy.from_("kept", copy=False).group_by(exp.column("p"), copy=False)
         busy = busy.having(exp.GT(this=everyone.copy(), expression=most), copy=False)
-        start = exp.alias_(_start(), "start", copy=False)
+        start = exp.alias_(start_of(), "start", copy=False)
         exceeding = exp.select(exp.column("p"), exp.column("n"), start, copy=False)
         exceeding = exceeding.from_(busy.subquery("busy", copy=False), copy=False)
         ranked = exp.Window(
@@ -210,7 +218,8 @@ class _Build:
         shown = list(histograms) + [f"{name}_all" for name in histograms if len(self._sets(keys)) > 1]
         outer = outer.select(exp.alias_(group, "g"), exp.alias_(cohort, "c"), *shown, copy=False)
         added = ["n", *sums] if histograms else sums
-        outer = outer.select(*(exp.alias_(exp.Sum(this=exp.column(name)), name) for name in added), copy=False)
+        totals = (exp.Sum(this=noted(exp.column(name), "HUGEINT")) for name in added)
+        outer = outer.select(*map(exp.alias_, totals, added), copy=False)
         outer = outer.group_by(*(exp.Literal.number(i + 1) for i in range(2 + len(shown))), copy=False)
         if with_ is not None:
             outer.set("with_", with_)
@@ -359,24 +368,15 @@ class _Build:
         self.tables["levels"] = pa.table({"preference": found, "cohort": pa.array(list(levels.values()), pa.int64())})
 
 
-def _start() -> exp.Expr:
-    """Return a keyed random number below n, the person's number of rows, from the digits of their digest."""
-    start: exp.Expr = number(0)
-    for place in _DIGITS:
-        digit = exp.Substring(this=exp.column("digest"), start=number(place), length=_ONE.copy())
-        found = exp.StrPosition(this=exp.Literal.string("0123456789abcdef"), substr=digit)
-        shifted = exp.Mul(this=exp.paren(start, copy=False), expression=number(16))
-        start = exp.Sub(this=exp.Add(this=shifted, expression=found), expression=_ONE.copy())
-    return exp.Mod(this=exp.paren(start, copy=False), expression=exp.column("n"))
-
-
 def _place(key: Key, placed: bool) -> exp.Expr:
     return exp.column(key.name, table="counted") if placed else exp.column("place", table=f"keys_{key.name}")
 
 
 def _digest(key: str, person: exp.Expr, digits: int, label: str = "") -> exp.Expr:
     """The first digits of SHA-256(key:person); noise.keyed_coin is the same number."""
-    text = exp.DPipe(this=exp.Literal.string(f"{key}{label}:"), expression=person, safe=True)
+    secret = exp.Literal.string(f"{key}{label}:")
+    secret.meta[SECRET] = True
+    text = exp.DPipe(this=secret, expression=person, safe=True)
     digest = exp.SHA2(this=text, length=number(256))
     return exp.Substring(this=digest, start=_ONE.copy(), length=number(digits))
 

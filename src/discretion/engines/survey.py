@@ -9,7 +9,7 @@ from discretion.declaration.span import ends
 from discretion.declaration.table import Table
 from discretion.engines.column import not_null, number
 from discretion.engines.person import person_text
-from discretion.query.kind import constant
+from discretion.query.kind import constant, noted
 
 PART = 1 << 20  # rows looked at together: many enough to be quick, few enough to stay small
 Counts = dict[tuple[str, str], int]  # (measure, column or key) -> count
@@ -42,7 +42,7 @@ def keys_without_rows(table: Table, values: Mapping[str, set[Any]]) -> Counts:
 
 def distinct_texts(table: Table, column: str) -> exp.Select:
     """Return the SELECT that finds which declared keys there are."""
-    text = _text(column)
+    text = _text(table, column)
     found = exp.select(exp.alias_(text, "value")).distinct().from_("protected")
     return found.where(exp.In(this=text.copy(), expressions=_listed(table, column)))
 
@@ -52,19 +52,25 @@ def owned_rows(person: exp.Expr) -> exp.Select:
     return exp.select("COUNT(*) AS rows", exp.alias_(exp.Count(this=person.copy()), "owned")).from_("protected")
 
 
-def busy_people(person: exp.Expr, most: int, rows: int) -> Iterator[exp.Select]:
-    """Return SELECTs that count who has more than `most` rows, a part of the people each.
+def busy_people(person: exp.Expr, most: int, rows: int, part: int = PART) -> Iterator[exp.Select]:
+    """Return SELECTs that count who has more than `most` rows, the people of about `part` rows each.
 
     A table of everybody can be many times as large as the source.
     """
-    parts = 1 + rows // PART
+    parts = 1 + rows // part
     digest = exp.Anonymous(this="HASH", expressions=[person.copy()])
-    for part in range(parts):
-        mine = exp.EQ(this=exp.Mod(this=digest.copy(), expression=number(parts)), expression=number(part))
-        many = exp.GT(this=exp.Count(this=exp.Star()), expression=number(most))
-        these = exp.select(person.copy()).from_("protected").where(not_null(person), mine)
-        these = these.group_by(person.copy()).having(many)
+    for place in range(parts):
+        mine = exp.EQ(this=exp.Mod(this=digest.copy(), expression=number(parts)), expression=number(place))
+        these = listed_busy(person, most)
+        these = these if parts == 1 else these.where(mine, copy=False)
         yield exp.select("COUNT(*) AS busy").from_(these.subquery("people"))
+
+
+def listed_busy(person: exp.Expr, most: int) -> exp.Select:
+    """Return the SELECT that lists everybody who has more than `most` rows, as column p."""
+    many = exp.GT(this=exp.Count(this=exp.Star()), expression=number(most))
+    these = exp.select(exp.alias_(person.copy(), "p")).from_("protected").where(not_null(person))
+    return these.group_by(person.copy()).having(many)
 
 
 def _counted(conditions: Any) -> exp.Select:
@@ -77,17 +83,19 @@ def _counted(conditions: Any) -> exp.Select:
 def _row_measures(table: Table) -> Iterator[tuple[tuple[str, str], exp.Expr]]:
     yield ("no_person", table.person), exp.column(table.person, quoted=True).is_(exp.null())
     for column, (low, high) in table.bounds.items():
-        value = exp.TryCast(this=exp.column(column, quoted=True), to=exp.DataType.build("DOUBLE"))
+        own = noted(exp.column(column, quoted=True), table.columns[column])
+        value = exp.TryCast(this=own, to=exp.DataType.build("DOUBLE"))
         finite = exp.Anonymous(this="ISFINITE", expressions=[value])  # an infinity is missing, not clamped
         outside = exp.or_(value < number(float(low)), value > number(float(high)))
         yield ("outside_bounds", column), exp.and_(finite, outside)
     for column, pair in table.spans.items():
         found = "DATE" if table.columns[column].upper() == "DATE" else "TIMESTAMP"
-        value = exp.TryCast(this=exp.column(column, quoted=True), to=exp.DataType.build(found))
+        own = noted(exp.column(column, quoted=True), table.columns[column])
+        value = exp.TryCast(this=own, to=exp.DataType.build(found))
         first, last = (constant(end, found) for end in ends(pair, found))
         yield ("outside_span", column), exp.or_(value < first, value > last)
     for column in table.keys:
-        known = exp.In(this=_text(column), expressions=_listed(table, column))
+        known = exp.In(this=_text(table, column), expressions=_listed(table, column))
         yield ("rows_without_key", column), exp.Not(this=known)
 
 
@@ -104,8 +112,8 @@ def _people_measures(
         yield ("not_in_register", table.person), exp.Not(this=exp.In(this=mine, query=known.subquery()))
 
 
-def _text(column: str) -> exp.Expr:
-    return exp.cast(exp.column(column, quoted=True), "VARCHAR")
+def _text(table: Table, column: str) -> exp.Expr:
+    return exp.cast(noted(exp.column(column, quoted=True), table.columns[column]), "VARCHAR")
 
 
 def _listed(table: Table, column: str) -> list[exp.Expr]:

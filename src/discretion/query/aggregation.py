@@ -8,6 +8,7 @@ from sqlglot import exp
 from discretion.declaration.table import Table
 from discretion.errors import QueryRefused
 from discretion.query.expression import predicate, refuse, scalar
+from discretion.query.kind import noted
 from discretion.query.place import placed
 from discretion.query.rowset import RowSet
 from discretion.query.scalar import Scalar, only, shown, unbracketed
@@ -217,6 +218,7 @@ def assembled(
     if filtered is not None:
         plain = exp.Filter(this=plain, expression=exp.Where(this=filtered.plain.copy()))
         total = exp.Case(ifs=[exp.If(this=filtered.total.copy(), true=total or exp.Literal.number(1))])
+        total = noted(total, "BIGINT" if value is None else value.type)
     scalars = tuple(one for one in (value, filtered) if one is not None)
     made = sum(one.made for one in scalars)
     text = plain.sql("duckdb")

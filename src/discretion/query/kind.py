@@ -45,9 +45,16 @@ NEVER_PEOPLE = ("BOOLEAN", "DATE", "TIME", "INTERVAL", "BLOB")  # what the types
 MOST_DIGITS = 38  # of a DECIMAL
 NARROW_DIGITS = 18  # of a DECIMAL that the database holds in 64 bits
 FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)  # other dates count as missing
+NOTED = "sql_type"  # where an expression's notes say its type
 _DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?", re.ASCII)
+
+
+def noted(expression: exp.Expr, sql_type: str) -> exp.Expr:
+    """Note the type of an expression: a database that casts in another way than SQL says needs to know it."""
+    expression.meta[NOTED] = sql_type
+    return expression
 
 
 def kind_of(sql_type: str) -> Kind:
@@ -91,8 +98,8 @@ def fits(value: Fraction, sql_type: str) -> bool:
 
 
 def whole(reach: int) -> str:
-    """Return the type that holds whole numbers up to `reach`."""
-    return BIGINT if reach <= 2**63 - 1 else HUGEINT if reach <= 2**127 - 1 else DOUBLE
+    """Return the type that holds whole numbers up to `reach`; some databases hold HUGEINT in 38 digits."""
+    return BIGINT if reach <= 2**63 - 1 else HUGEINT if reach < 10**MOST_DIGITS else DOUBLE
 
 
 def common(parts: Iterable[tuple[str, int]]) -> str:

@@ -53,6 +53,7 @@ class Scalar:
     number: exp.Expr | None = None  # the number that a person's text is, NULL where another text is written so
 
     def __post_init__(self) -> None:
+        self.total.meta[types.NOTED] = self.type
         if self.size > MOST_NODES:
             raise QueryRefused("An expression in this query is nested too deeply. Write it with fewer levels.")
         if self.longest > MOST_TEXT:
@@ -201,7 +202,7 @@ def columns_of(table: Table, *, qualified: bool = False) -> dict[str, Scalar]:
 def column(name: str, sql_type: str, relation: str, shown_as: str | None, longest: int) -> Scalar:
     """A column of any relation: as the analyst sees it, and total."""
     found, own = _type(sql_type.upper()), sql_type.upper()
-    total: exp.Expr = exp.column(name, table=relation, quoted=True)
+    total: exp.Expr = types.noted(exp.column(name, table=relation, quoted=True), own)
     if found == "VARCHAR":
         total = _cut(total if own == "VARCHAR" else exp.cast(total, "VARCHAR"), longest)
     elif found not in (own, BIGINT, "other") and not own.startswith("DECIMAL"):

@@ -24,6 +24,7 @@ from sqlglot import exp
 from discretion.declaration.source import EVERY_KIND, Source, public_url
 from discretion.declaration.table import COPY
 from discretion.engines.backend import Admission
+from discretion.engines.duckdb import lakehouse
 from discretion.engines.duckdb.connections import described, silence
 from discretion.engines.duckdb.database import postgres_rows, sqlite_rows
 from discretion.engines.duckdb.place import (
@@ -68,9 +69,11 @@ _DAMAGED = (
 def admit(request: Admission) -> tuple[str, tuple[str, ...]]:
     """Return where questions read, and hints for the steward."""
     source = request.source
+    if source.kind == "table":
+        raise InvalidDeclaration(f'{str(source)!r} is in Spark\'s catalog. Read it with connect(..., engine="spark").')
     with _connected(source) as connection:
-        place = _in_place(connection, source)
         before = _state(source)
+        place = _in_place(connection, source)
         if place and not source.types and not source.zones and _is_sound(connection, place, request.person):
             return place, ()
         folder = _folder(request)
@@ -139,6 +142,11 @@ def _in_place(connection: duckdb.DuckDBPyConnection, source: Source) -> str:
     if source.kind == "parquet" and not source.is_remote:
         _refuse_different_types(connection, "\n".join(source.places))
         return "\n".join(source.places)
+    if source.kind in lakehouse.KINDS:
+        place = "\n".join(lakehouse.files_of(source))
+        if place:
+            _refuse_different_types(connection, place)
+        return place
     if source.kind != "duckdb":
         return ""
     place = f"{source.places[0]}#{source.table}"
@@ -196,7 +204,11 @@ def _staged(
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Let the rows be seen under one name; return each column as SQL, and hints."""
     source, types = request.source, dict(request.source.types)
-    if source.is_remote and source.kind != "postgresql":
+    if source.kind in lakehouse.KINDS and not place:
+        connection.register(STAGED, _in_utc(lakehouse.partitioned_rows(source)))
+        found = described(connection, f"SELECT * FROM {STAGED}")
+        return {name: named(name) for name in found}, ()
+    if source.is_remote and source.kind not in ("postgresql", *lakehouse.KINDS):
         source = _fetched(connection, source, private)
     if source.is_text:
         return _texts(connection, replace(request, source=source), opened, private)
@@ -280,6 +292,8 @@ def _files(source: Source) -> list[str]:
 
 def _state(source: Source) -> list[Any]:
     """Return sizes and times of all files, to notice a change while they are read."""
+    if source.kind in lakehouse.KINDS:
+        return [lakehouse.version_of(source)]
     if source.is_remote:
         return []
     return [stamp for place in source.places for path in matching(place) for stamp in stamps(path)]

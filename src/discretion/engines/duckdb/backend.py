@@ -2,9 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -15,8 +13,8 @@ from discretion.engines.dialect import Dialect
 from discretion.engines.duckdb.admission import admit, sound_table
 from discretion.engines.duckdb.beside import Companions
 from discretion.engines.duckdb.connections import GUESSED, MEMORY_LIMIT, TIME_LIMIT, Connections, described
-from discretion.engines.duckdb.identity import marks
-from discretion.engines.duckdb.place import ZONED, content_names, is_database, is_table, stamps
+from discretion.engines.duckdb.identity import Contents, marks
+from discretion.engines.duckdb.place import ZONED, content_names, is_database, is_table
 from discretion.engines.duckdb.rehearsal import in_file, in_table
 from discretion.engines.rehearsal import MadeUp
 from discretion.engines.rows import Rows
@@ -34,7 +32,7 @@ class DuckDBBackend(Backend):
     ) -> None:
         self.connections = Connections(threads=threads, memory=memory, timeout_seconds=timeout_seconds)
         self.companions = Companions(self.connections, self.dialect)
-        self._digests: dict[tuple[Any, ...], str] = {}  # path, size and times of change -> digest
+        self.contents = Contents()
 
     def admit(self, admission: Admission) -> tuple[str, tuple[str, ...]]:
         """Return where questions read a source, and hints for the steward."""
@@ -55,7 +53,7 @@ class DuckDBBackend(Backend):
 
     def fingerprint(self, place: str) -> str:
         """Return a digest of the whole content of all files of a place."""
-        covered = [*content_names(place), *(digest for _, digest in self._contents(place))]
+        covered = [*content_names(place), *(digest for _, digest in self.contents.of(place))]
         return hashlib.sha256("\n".join(covered).encode()).hexdigest()
 
     def identity(self, place: str) -> frozenset[str]:
@@ -63,7 +61,7 @@ class DuckDBBackend(Backend):
         file, _, table = place.rpartition("#")
         if is_table(place) and not is_database(file):  # a sheet, or a table that was copied from another database
             return frozenset(f"{mark}#{table.lower()}" for mark in self.identity(file))
-        return marks(place, dict(self._contents(place)), self._views(place) if is_table(place) else {})
+        return marks(place, dict(self.contents.of(place)), self._views(place) if is_table(place) else {})
 
     def run(self, select: exp.Expr, sources: Mapping[str, str], tables: Mapping[str, pa.Table]) -> pa.Table:
         """Run a SELECT over places and tables in memory, both by the names it uses."""
@@ -94,15 +92,6 @@ class DuckDBBackend(Backend):
     def beside(self, rows: Rows, register: Mapping[str, str], held: Held) -> Beside | None:
         """Return the cohorts next to the rows of Parquet files."""
         return self.companions.beside(rows, register, held)
-
-    def _contents(self, place: str) -> list[tuple[str, str]]:
-        """Return every file of a place and its digest."""
-        files = stamps(place)
-        for stamp in files:
-            if stamp not in self._digests:
-                with Path(stamp[0]).open("rb") as file:
-                    self._digests[stamp] = hashlib.file_digest(file, "sha256").hexdigest()
-        return [(stamp[0], self._digests[stamp]) for stamp in files]
 
     def _views(self, place: str) -> dict[tuple[str, str], str]:
         """Return the views of a DuckDB file, by schema and name in lower case."""

@@ -1,7 +1,10 @@
 """Identity: what a source is, however it is spelled. Two sources that share a mark hold the same rows."""
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from os import stat
+from pathlib import Path
+from typing import Any
 
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
@@ -9,6 +12,26 @@ from sqlglot.errors import SqlglotError
 from discretion.engines.duckdb.place import stamps
 
 Tables = Mapping[tuple[str, str], str]  # (schema, name) of a view, in lower case -> its SQL
+
+
+class Contents:
+    """Digests of files, found again only for a file whose size or times of change are others."""
+
+    def __init__(self) -> None:
+        self._digests: dict[tuple[Any, ...], str] = {}  # path, size and times of change -> digest
+
+    def of(self, place: str) -> list[tuple[str, str]]:
+        """Return every file of a place and its digest."""
+        files = stamps(place)
+        for stamp in files:
+            if stamp not in self._digests:
+                with Path(stamp[0]).open("rb") as file:
+                    self._digests[stamp] = hashlib.file_digest(file, "sha256").hexdigest()
+        return [(stamp[0], self._digests[stamp]) for stamp in files]
+
+    def marks(self, place: str) -> frozenset[str]:
+        """Return the marks of files that are not a database."""
+        return marks(place, dict(self.of(place)), {})
 
 
 def marks(source: str, digests: Mapping[str, str], views: Tables) -> frozenset[str]:
