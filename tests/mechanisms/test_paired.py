@@ -1,5 +1,6 @@
 """Statistics of two columns from nine sums: nobody loses more than the charge, answers are true, bugs are noticed."""
 
+from dataclasses import replace
 from itertools import product
 
 import duckdb
@@ -10,7 +11,7 @@ import pytest
 import discretion as dn
 from contracts import Shifts, Universe, charges_of, violations, worst_losses
 from discretion.engines.duckdb import DuckDB
-from discretion.errors import Unsuitable
+from discretion.errors import QueryRefused, Unsuitable
 from discretion.mechanisms import paired
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.joint import Kin
@@ -198,3 +199,12 @@ def test_an_interval_of_a_median_beside_a_correlation_is_as_wide_as_beside_anoth
     ranks = [[one.aggregate.rank for one in plan.choices if "from" in one.label] for plan in plans]
     assert ranks[0] == ranks[1]
     assert not any("from below" in line for line in plans[0].comparison)
+
+
+def test_too_many_rows_a_person_are_refused_before_the_charge():
+    specification = Specification.of([(1, 10)])  # a millionth
+    with pytest.raises(Unsuitable, match="exact sampler"):
+        made(specification, steps=10**6, rows_per_person=10**6)
+    visits = declared(DuckDB(), rows())["visits"]
+    with pytest.raises(QueryRefused, match="fewer rows per person"):
+        parse("SELECT CORR(cost, minutes) FROM visits", {"visits": replace(visits, rows_per_person=10**6)})

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from discretion import noise
+from discretion.errors import Unsuitable
 from discretion.guarantee import Guarantee
 from discretion.mechanisms.accuracy import GROUP_ASSUMES, assignment, believed, over
 from discretion.mechanisms.belief import Belief
@@ -185,7 +186,10 @@ def propose(kin: Sequence[Kin], specification: Specification, belief: Belief) ->
     """Tune the cap, for values that are spread evenly over both ranges."""
     refuse_nobody(specification)
     belief = Belief(assume=None if belief.assume == "gradual" else belief.assume)  # what is expected is of other values
-    return best_level("best", specification, partial(_at, kin, specification, belief)).paired
+    made = best_level("best", specification, partial(_at, kin, specification, belief)).paired
+    if made.scales[0] > noise.LARGEST_SCALE:  # before anybody is charged
+        raise Unsuitable("The noise would be larger than the exact sampler can draw: use fewer rows per person.")
+    return made
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ STATISTICS: Mapping[type[exp.Expr], PairStatistic] = {
     exp.RegrSlope: "slope",
     exp.RegrIntercept: "intercept",
 }
-FINEST = 10**6  # steps of a sum's grid
+FINEST, COARSEST = 10**6, 10**3  # steps of a sum's grid
 
 
 def is_pair(node: exp.Expr) -> bool:
@@ -40,6 +40,8 @@ def pair(node: exp.Expr, found: RowSet, groups: int) -> tuple[Asked, ...]:
         raise QueryRefused(f"{shown(bare)} needs two columns: first y, then x.")
     y, x = (measured(exp.Avg(this=one.copy()), found) for one in (bare.this, bare.expression))
     steps = min(FINEST, LARGEST_MOVE // (4 * found.rows_per_person))
+    if steps < COARSEST:
+        raise QueryRefused(f"{shown(bare)} needs fewer rows per person than {found.rows_per_person:,}.")
     shape = Aggregate(
         kind="sum",
         protects=found.table.protects,
