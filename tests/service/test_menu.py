@@ -19,7 +19,9 @@ def test_the_menu_has_every_level_and_zero_and_marks_the_one_held(tmp_path):
         assert not before.chosen
         assert "Do not use my data" == before.levels[0].title
         assert ("visits",) == before.certain
-        db.prefer(3, 0)
+        db.prefer(3, 0.2, by="steward")
+        assert not offered(db, 3).chosen  # somebody else entered it
+        db.prefer(3, 0, by="person")
         after = offered(db, 3)
     assert after.chosen
     assert 0 == after.held.epsilon
