@@ -24,7 +24,7 @@ bench: $(READY)
 
 docs: $(READY)
 	$(BIN)/pytest tests/test_docs.py
-	$(BIN)/python docs/render.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "open docs-output/index.html"
 
 # The pages are tested in Chromium, which is installed if we may; if not, the tests of the pages are skipped and say so.
 chromium:

@@ -152,7 +152,7 @@ def test_a_person_chooses_anew_and_reads_a_receipt(desk):
     db.prefer(3, 0, register=name)
     receipt = db.receipt(3, register=name)
     assert (0, True) == (receipt.allowance, receipt.spent > 0)
-    assert ["enrolment", "person", "person"] == [one.by for one in receipt.statements]
+    assert ["enrolment", "steward", "steward"] == [one.by for one in receipt.statements]
     assert 1 == len(receipt.releases)
     assert "you chose that your data are not used" in str(receipt).lower()
     assert "Receipt" in receipt._repr_html_()
