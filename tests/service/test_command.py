@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from clinics import clinic
 from discretion.cli import app
 from discretion.ledger.audit import audit_ledger
+from discretion.service.server import ready_links
 from served import free_port
 
 SQL = "SELECT COUNT(*) FROM patients WHERE age > 33"
@@ -42,7 +43,7 @@ def test_a_service_from_start_to_stop(tmp_path):
             transport = httpx.HTTPTransport(retries=8)  # it starts to listen a moment later
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, transport=transport) as browser:
                 assert [303, 403] == [browser.post("/sign-in", data={"code": code}).status_code for _ in range(2)]
-                assert "steward" in browser.get("/").text
+                assert "/steward" == browser.get("/").headers["location"]
             token = json.loads(run("member", "add", "ada", "--ledger", ledger, "--json"))["token"]
             url = f"http://127.0.0.1:{port}"
             answer = json.loads(run("query", SQL, "--ledger", url, "--json", DISCRETION_TOKEN=token))
@@ -131,3 +132,12 @@ def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
     monkeypatch.setattr("discretion.cli.serve.find_spec", lambda name: None)
     assert "discretion[serve]" in run("serve", "x", code=2).replace("\n", " ")
     assert Path("x").exists() is False
+
+
+def test_ready_links_lead_each_role_to_its_own_pages(town):
+    for role, link in ready_links(town.house, "patients", 17).items():
+        with town.browser(link.partition("code=")[2]) as client:
+            assert role == client.get("/v1/me").json()["role"]
+            assert {"steward": "/steward", "analyst": "/ask", "person": "/me"}[role] == client.get("/").headers[
+                "location"
+            ]

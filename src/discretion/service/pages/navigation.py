@@ -18,7 +18,6 @@ NAVIGATION: Mapping[Role, Links] = {
         ("/steward/use", "Use"),
         ("/steward/audit", "Audit"),
         ("/ask", "Ask"),
-        ("/history", "History"),
     ),
     "nobody": (),
 }

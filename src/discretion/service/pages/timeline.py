@@ -8,7 +8,7 @@ from markupsafe import Markup
 from discretion.ledger.timeline import Day
 from discretion.service.pages import words
 
-WIDTH, HEIGHT, LEFT, BELOW = 720, 220, 56, 28
+WIDTH, HEIGHT, LEFT, BELOW = 480, 220, 60, 30
 MOST_BANDS = 6  # levels that have a shade of their own; more are put together
 
 
@@ -16,13 +16,13 @@ def used_picture(days: Sequence[Day]) -> Markup:
     """Return how much of everybody's allowances was used, on average, as steps over time."""
     xs, end = _places(days)
     top = max(0.1, *(day.used for day in days))
-    top = next(mark for mark in (0.1, 0.25, 0.5, 1.0) if top <= mark)
+    top = next(mark for mark in (0.1, 0.2, 0.5, 1.0) if top <= mark)
     ys = [_y(day.used / top) for day in days]
-    way = f"M{xs[0]:.1f} {ys[0]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in zip(xs[1:], ys[1:], strict=True))
-    area = f"{way}H{end}V{_y(0):.1f}H{xs[0]:.1f}Z"
+    way = _steps(xs, ys, end)
+    area = f"{way}V{_y(0):.1f}H{xs[0]:.1f}Z"
     parts = [
         *_scale(top),
-        Markup('<path class="part soft" d="{}"/><path class="way" d="{}H{}"/>').format(area, way, end),
+        Markup('<path class="part soft" d="{}"/><path class="way" d="{}"/>').format(area, way),
     ]
     label = f"{words.percent(days[-1].used)} of allowances is used, on average"
     return _svg([*parts, *_dates(days)], label)
@@ -33,12 +33,13 @@ def levels_picture(days: Sequence[Day]) -> Markup:
     xs, end = _places(days)
     levels = sorted({level for day in days for level in day.people})
     bands = _bands(levels)
-    parts = []
-    for number in reversed(range(len(bands))):  # the whole first, then what covers its lower part
-        ys = [_y(_part(day, {level for band in bands[: number + 1] for level in band})) for day in days]
-        way = f"M{xs[0]:.1f} {_y(0):.1f}V{ys[0]:.1f}"
-        way += "".join(f"H{x:.1f}V{y:.1f}" for x, y in zip(xs[1:], ys[1:], strict=True))
-        parts.append(Markup('<path class="band b{}" d="{}H{}V{:.1f}Z"/>').format(number, way, end, _y(0)))
+    parts, below = [], [0.0 for _ in days]
+    for number, band in enumerate(bands):
+        above = [low + _part(day, set(band)) for low, day in zip(below, days, strict=True)]
+        way = _steps(xs, [_y(part) for part in above], end)
+        back = "".join(f"V{_y(low):.1f}H{x:.1f}" for x, low in reversed(list(zip(xs, below, strict=True))))
+        parts.append(Markup('<path class="band b{}" d="{}{}Z"/>').format(number, way, back))
+        below = above
     label = "Which part of the people holds which level, over time; the table has the numbers"
     return _svg([*_scale(1.0), *parts, *_dates(days)], label)
 
@@ -52,6 +53,12 @@ def band_names(days: Sequence[Day]) -> list[str]:
 def _bands(levels: Sequence[float]) -> list[Sequence[float]]:
     size = -(-len(levels) // MOST_BANDS)
     return [levels[start : start + size] for start in range(0, len(levels), size)]
+
+
+def _steps(xs: Sequence[float], ys: Sequence[float], end: float) -> str:
+    """Return a way through all days: each value holds until the next one."""
+    steps = "".join(f"H{x:.1f}V{y:.1f}" for x, y in zip(xs[1:], ys[1:], strict=True))
+    return f"M{xs[0]:.1f} {ys[0]:.1f}{steps}H{end}"
 
 
 def _part(day: Day, levels: set[float]) -> float:
