@@ -81,6 +81,7 @@ class Paid:
     plan: Plan
     shape: str
     entry: str
+    statement: Question | None = None  # that it is a part of
 
 
 Tell = Callable[[str | Paid], None]
@@ -126,6 +127,11 @@ def outlook_of(question: Question, *, ledger: Ledger) -> tuple[Plan, Offer]:
         conditions = _conditions(question, query, seen.register(query.table.register), seen)
     found = _affordable(question, conditions)
     return _plan(question, found), found.offer
+
+
+def is_open(question: Question, ledger: Ledger) -> bool:
+    """Return whether a question was neither answered before nor is being answered."""
+    return _look(question, ledger).stored is None
 
 
 def _pay(question: Question, engine: Engine, ledger: Ledger, clock: Clock, tell: Tell) -> Paid | str:

@@ -15,6 +15,7 @@ from weakref import finalize
 import pyarrow as pa
 
 from discretion import answer as flow
+from discretion import compound
 from discretion.answer import Paid, Question
 from discretion.declaration.concern import Concern, told
 from discretion.declaration.enrolment import Enrolment
@@ -384,13 +385,15 @@ class Connection:
 
     def ask(self, question: Question, *, tell: Callable[[str | Paid], None] = lambda _: None) -> Release:
         """Answer a question in the name of its own analyst; `tell` hears of the charge before a row is read."""
-        return flow.answer(question, engine=self._engine, ledger=self._ledger, clock=self._clock, tell=tell)
+        return compound.answer(question, engine=self._engine, ledger=self._ledger, clock=self._clock, tell=tell)
 
     def finish(self, paid: Paid) -> Release:
-        """Answer a question that another process charged before it died; nothing is charged again."""
+        """Answer a question that another process charged before it died; nothing is charged again for it."""
         if (stored := self._ledger.answered(paid.look.identity)) is not None:
-            return Release.from_stored(stored)  # it died after the answer was delivered
-        return flow.finish(paid, engine=self._engine, ledger=self._ledger, clock=self._clock)
+            release = Release.from_stored(stored)  # it died after the answer was delivered
+        else:
+            release = flow.finish(paid, engine=self._engine, ledger=self._ledger, clock=self._clock)
+        return release if paid.statement is None else self.ask(paid.statement)
 
     def explain(
         self,
@@ -424,7 +427,7 @@ class Connection:
 
     def plan(self, question: Question) -> Plan:
         """Return the plan of a question. Free; it sees no data."""
-        return flow.explain(question, ledger=self._ledger)
+        return compound.explain(question, ledger=self._ledger)
 
     def answer(self, entry: str) -> Release:
         """Return an answer that was delivered, by the entry that paid for it. Free."""

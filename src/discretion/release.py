@@ -39,6 +39,7 @@ class Error:
     quantiles: tuple[tuple[float, float, float], ...] = ()  # (tail, low, high) of the truth minus the value, if known
     relation: Relation | None = None  # how choices and values were found to be related, where that was estimated
     shortfall: bool = False  # in ranks, of a mode: how many fewer people may have it than the most frequent value
+    simulated: bool = False  # found by draws from the known noise
     expected: float | None = None  # root mean squared error for values that vary as usual, where `noise` has the worst
 
     @property
@@ -226,6 +227,10 @@ class Release(Shown):
         """What a reader should know before believing a column: numbers that cannot be, intervals that say nothing."""
         remarks = []
         for name, errors in self.errors.items():
+            if any(error.simulated for error in errors):
+                remarks.append(
+                    f"{name}: computed from released values; its error is simulated, by draws from their noise."
+                )
             answers = [(v, e) for v, e in zip(self.columns[name], errors, strict=True) if isinstance(v, int | float)]
             outside = [error.limits for value, error in answers if error.is_outside(value)]
             if outside and outside[0]:

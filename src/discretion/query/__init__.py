@@ -29,7 +29,7 @@ from discretion.query.rowset import Gathered, Joined, Key, PersonValue, RowSet, 
 from discretion.query.scalar import only, pieces, refuse_deep
 from discretion.statistics import Aggregate
 
-__all__ = ["Asked", "Gathered", "Joined", "Key", "Order", "OutputColumn", "PersonValue", "Query", "parse"]
+__all__ = ["Asked", "Gathered", "Joined", "Key", "Order", "OutputColumn", "PersonValue", "Query", "parse", "statement"]
 
 LONGEST = 20_000  # characters of a query
 DEEPEST = 60  # levels of nesting
@@ -134,7 +134,7 @@ class Query:
 def parse(sql: str, tables: Mapping[str, Table]) -> Query:
     """The question `sql` asks, or QueryRefused with what to write instead."""
     try:
-        return _query(_statement(sql), tables)
+        return _query(_one_select(sql), tables)
     except RecursionError:
         raise QueryRefused("This query is nested too deeply. Write it with fewer levels.") from None
     except QueryRefused as refusal:
@@ -142,8 +142,18 @@ def parse(sql: str, tables: Mapping[str, Table]) -> Query:
         raise
 
 
-def _statement(sql: str) -> exp.Select:
+def _one_select(sql: str) -> exp.Select:
     """The one SELECT that a text holds."""
+    tree = statement(sql)
+    if isinstance(tree, exp.SetOperation):
+        raise QueryRefused(f"{type(tree).__name__.upper()} joins several questions. Ask them one by one.")
+    if not isinstance(tree, exp.Select):
+        raise QueryRefused(f"{type(tree).__name__.upper()} is not a question. Only SELECT is answered.")
+    return tree
+
+
+def statement(sql: str) -> exp.Expr:
+    """The one statement that a text holds."""
     if len(sql) > LONGEST:
         raise QueryRefused(f"A query may have {LONGEST:,} characters at most, got {len(sql):,}.")
     if "\0" in sql or any("\ud800" <= sign <= "\udfff" for sign in sql):
@@ -161,16 +171,12 @@ def _statement(sql: str) -> exp.Select:
     tree = statements[0]
     while isinstance(tree, exp.Subquery) and not any(v for k, v in tree.args.items() if k != "this"):
         tree = tree.this
-    if isinstance(tree, exp.SetOperation):
-        raise QueryRefused(f"{type(tree).__name__.upper()} joins several questions. Ask them one by one.")
-    if not isinstance(tree, exp.Select):
-        raise QueryRefused(f"{type(tree).__name__.upper()} is not a question. Only SELECT is answered.")
     tree = _balanced(tree)
     refuse_deep([tree], DEEPEST)
     return tree
 
 
-def _balanced(tree: exp.Select) -> exp.Select:
+def _balanced(tree: exp.Expr) -> exp.Expr:
     """The same question with every chain of AND or OR as a tree of few levels."""
     for chain in [node for node in tree.find_all(exp.And, exp.Or) if type(node.parent) is not type(node)]:
         parts, nodes = [], [chain]

@@ -75,7 +75,7 @@ class Connections:
             with closing(connection):
                 for name, table in tables.items():
                     connection.register(name, table)
-                with _limited(connection, self._timeout):
+                with limited(connection, self._timeout):
                     yield connection
             if mark != (staging, *_states(sources)):
                 raise EngineFailed(CHANGED)
@@ -140,7 +140,7 @@ def described(connection: duckdb.DuckDBPyConnection, rows: str = GUESSED) -> dic
 
 
 @contextmanager
-def _limited(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
+def limited(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
     """Interrupt what still runs on a connection after so many seconds, statement after statement."""
     done = Event()
 

@@ -1,0 +1,231 @@
+"""Derived: SQL above released values gives an answer of its own, with errors by draws from the known noise."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from importlib import import_module
+from math import inf, isfinite, sqrt
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from discretion.noise import simulation
+from discretion.query import Query
+from discretion.query.division import PART, Division
+from discretion.release import Error, Release
+
+DRAWS = 100
+SEED = 20_240_117  # of the draws: the same answer has the same errors
+UNKNOWN = Error(bias=inf, noise=inf)
+_ARROW = {
+    "VARCHAR": pa.string(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us"),
+}
+Columns = dict[str, tuple[Any, ...]]
+
+
+def rehearse(division: Division) -> None:
+    """Run the outer SQL over made-up values before anybody pays: what fails by its form is refused here."""
+    tables = {
+        f"{PART}{number}": _table(
+            query, query.groups, [[1.0] * len(query.groups)] * (len(query.columns) - len(query.keys))
+        )
+        for number, query in enumerate(division.queries)
+    }
+    above = _database()
+    above.refuse_unsafe(division.outer, tables)
+    list(above.select_released(division.outer, [tables]))
+
+
+def derive(division: Division, releases: Sequence[Release]) -> Release:
+    """Return the answer of the outer SQL over what the parts released."""
+    parts = [_PartTable(query, release) for query, release in zip(division.queries, releases, strict=True)]
+    names = [f"{PART}{number}" for number in range(len(parts))]
+    base = dict(zip(names, (part.table() for part in parts), strict=True))
+    above = _database()
+    above.refuse_unsafe(division.outer, base)
+    rng = simulation(SEED)
+    worlds = ({name: part.drawn(rng) for name, part in zip(names, parts, strict=True)} for _ in range(DRAWS))
+    moved = {name: part.shifted() for name, part in zip(names, parts, strict=True)}
+    first, other, *draws = (
+        _plain(found) for found in above.select_released(division.outer, _chain(base, moved, worlds))
+    )
+    errors = _errors(first, other, draws, parts)
+    return replace(
+        releases[-1],
+        columns=first,
+        errors=errors,
+        mechanism=" + ".join(dict.fromkeys(one.mechanism for one in releases)),
+        entry=", ".join(dict.fromkeys(one.entry for one in releases)),
+        explanation="\n\n".join([*(one.explanation for one in releases), f"Computed from that: {division.outer}"]),
+        comparison=(),
+    )
+
+
+def _database() -> Any:
+    """Load DuckDB when it is first needed: a look at a ledger needs no database."""
+    return import_module("discretion.engines.duckdb.above")
+
+
+def _chain(base: Any, moved: Any, worlds: Iterator[Any]) -> Iterator[Any]:
+    yield base
+    yield moved
+    yield from worlds
+
+
+class _PartTable:
+    """A part's table, in variants: as it was released, with other noise, and with what has no known noise moved."""
+
+    def __init__(self, query: Query, release: Release) -> None:
+        self.query = query
+        values = list(release.columns.values())
+        self.keys = list(zip(*values[: len(query.keys)], strict=True)) if query.keys else [()] * len(release)
+        names = list(release.columns)[len(query.keys) :]
+        self.values = [[_number(one) for one in release.columns[name]] for name in names]
+        self.errors = [release.errors.get(name, (UNKNOWN,) * len(release)) for name in names]
+
+    def table(self) -> pa.Table:
+        return _table(self.query, self.keys, self.values)
+
+    def drawn(self, rng: Any) -> pa.Table:
+        """Return the table with other noise of the same size, and the worst bias to either side."""
+        columns = []
+        for values, errors in zip(self.values, self.errors, strict=True):
+            noise = rng.laplace(size=len(values)) / sqrt(2)
+            sides = rng.choice([-1.0, 1.0], size=len(values))
+            columns.append(
+                [
+                    one + noise[row] * errors[row].noise + sides[row] * (errors[row].bias + errors[row].pull)
+                    if one is not None and _is_known(errors[row])
+                    else one
+                    for row, one in enumerate(values)
+                ]
+            )
+        return _table(self.query, self.keys, columns)
+
+    def shifted(self) -> pa.Table:
+        """Return the table with every value moved whose noise has no known size."""
+        columns = [
+            [one if one is None or _is_known(errors[row]) else 1.37 * one + 1.0 for row, one in enumerate(values)]
+            for values, errors in zip(self.values, self.errors, strict=True)
+        ]
+        return _table(self.query, self.keys, columns)
+
+    def error_of(self, place: int, value: float) -> Error | None:
+        """Return the error of a value that was passed on as it is; the largest if several are equal."""
+        found = [self.errors[place][row] for row, one in enumerate(self.values[place]) if one == value]
+        return max(found, key=lambda error: error.total, default=None)
+
+
+def _is_known(error: Error) -> bool:
+    return error.unit == "value" and isfinite(error.noise) and isfinite(error.bias + error.pull)
+
+
+def _table(query: Query, keys: Sequence[Sequence[Any]], values: Sequence[Sequence[float | None]]) -> pa.Table:
+    columns: dict[str, pa.Array] = {}
+    for number, key in enumerate(query.keys):
+        column = [_moment(one[number], key.sql_type) for one in keys]
+        columns[f"_k{number}"] = pa.array(column, _ARROW[key.sql_type])
+    for number, found in enumerate(values):
+        columns[f"_a{number}"] = pa.array(found, pa.float64())
+    return pa.table(columns)
+
+
+def _moment(value: Any, sql_type: str) -> Any:
+    if not isinstance(value, str) or sql_type not in ("DATE", "TIMESTAMP"):
+        return value
+    moment = datetime.fromisoformat(value)
+    return moment.date() if sql_type == "DATE" else moment
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and isfinite(value) else None
+
+
+def _plain(found: pa.Table) -> Columns:
+    """Return what was selected as plain values: dates as texts, decimals as numbers."""
+    return {
+        name: tuple(map(_shown, column.to_pylist()))
+        for name, column in zip(found.column_names, found.columns, strict=True)
+    }
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return str(value.date()) if value == datetime(value.year, value.month, value.day) else value.isoformat(sep=" ")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _errors(
+    first: Columns, other: Columns, draws: Sequence[Columns], parts: Sequence[_PartTable]
+) -> dict[str, tuple[Error, ...]]:
+    """Return the error of every column that depends on released values: passed on, simulated, or unknown."""
+    rows = len(next(iter(first.values())))
+    where = [_places(first, world) for world in draws]
+    shifted = _places(first, other)
+    found: dict[str, tuple[Error, ...]] = {}
+    for name, values in first.items():
+        if not any(isinstance(one, int | float) and not isinstance(one, bool) for one in values):
+            continue
+        column = [_cell(name, row, first, other, shifted, draws, where) for row in range(rows)]
+        if any(error is not None for error in column):
+            passed = _passed_on(values, parts)
+            found[name] = passed or tuple(error or Error(bias=0.0, noise=0.0) for error in column)
+    last = list(first)[-1]
+    return found or {last: (UNKNOWN,) * rows}
+
+
+def _cell(
+    name: str,
+    row: int,
+    first: Columns,
+    other: Columns,
+    shifted: Mapping[int, int],
+    draws: Sequence[Columns],
+    where: Sequence[Mapping[int, int]],
+) -> Error | None:
+    """Return the error of one number; None if nothing released moves it."""
+    value = first[name][row]
+    if row not in shifted or other[name][shifted[row]] != value:
+        return UNKNOWN  # it depends on something whose noise has no known size
+    drawn = [world[name][places[row]] for world, places in zip(draws, where, strict=True) if row in places]
+    if len(drawn) < DRAWS // 2 or any(not isinstance(one, int | float) for one in (value, *drawn)):
+        return None if all(one == value for one in drawn) and drawn else UNKNOWN
+    moved = np.asarray(drawn, dtype=float) - float(value)
+    return Error(bias=0.0, noise=float(np.sqrt(np.mean(moved**2))), simulated=True) if np.any(moved) else None
+
+
+def _passed_on(values: Sequence[Any], parts: Sequence[_PartTable]) -> tuple[Error, ...] | None:
+    """Return the errors of a column that is one of a part, in any order; None if it is not."""
+    for part in parts:
+        for place in range(len(part.values)):
+            errors = [part.error_of(place, value) if value is not None else UNKNOWN for value in values]
+            if all(error is not None for error in errors):
+                return tuple(error or UNKNOWN for error in errors)
+    return None
+
+
+def _places(first: Columns, world: Columns) -> dict[int, int]:
+    """Return which row of another world is which row of the answer: by texts, dates and truth values, or by number."""
+    named, theirs = _labels(first), _labels(world)
+    if len(set(named)) == len(named) and len(set(theirs)) == len(theirs):
+        known = {label: row for row, label in enumerate(theirs)}
+        return {row: known[label] for row, label in enumerate(named) if label in known}
+    return {row: row for row in range(len(named))} if len(named) == len(theirs) else {}
+
+
+def _labels(columns: Columns) -> list[tuple[Any, ...]]:
+    rows = zip(*columns.values(), strict=True)
+    return [tuple(one if isinstance(one, str | bool) or one is None else "" for one in row) for row in rows]

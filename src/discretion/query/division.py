@@ -1,0 +1,322 @@
+"""Divide a statement into private parts, which are ordinary questions, and SQL over what these release.
+
+A private part is an inner SELECT with aggregates over a protected table. It becomes a table `part_0`, `part_1`, ...:
+its keys and its aggregates, one row a group. Everything around it is done to released values.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from discretion.declaration.table import Table
+from discretion.errors import QueryRefused
+from discretion.query import Query, parse, statement
+from discretion.query.aggregation import AGGREGATES
+from discretion.query.key import bare
+from discretion.query.scalar import shown, unbracketed
+
+PART = "part_"  # what the tables of parts are called
+MOST_PARTS = 8
+_KEPT = (
+    "qualify",
+    "order",
+    "limit",
+    "offset",
+    "distinct",
+    "windows",
+    "with_",
+)  # clauses that are about released values
+
+
+@dataclass(frozen=True, kw_only=True)
+class Division:
+    """A statement in two halves: what is paid for, and what is computed from that for nothing."""
+
+    parts: tuple[str, ...]  # questions, each of which `parse` accepts
+    queries: tuple[Query, ...]
+    outer: str  # SQL over tables named part_0, part_1, ... with the columns of the questions, in their order
+
+
+def divide(sql: str, tables: Mapping[str, Table]) -> Division | None:
+    """Return the two halves of a statement; None if there is nothing above a private part."""
+    tree = statement(sql)
+    work = _Divide({name.lower(): table for name, table in tables.items()})
+    if isinstance(tree, exp.Select) and not work.is_more_than_a_question(tree):
+        return None
+    outer = work.relation(tree, {})
+    if not work.parts:
+        return None
+    allowed = {f"{PART}{number}" for number in range(len(work.parts))}
+    _refuse_other_tables(outer, allowed)
+    parts = tuple(work.parts)
+    if len(parts) > MOST_PARTS:
+        raise QueryRefused(f"This statement has {len(parts)} private parts; at most {MOST_PARTS} are allowed.")
+    return Division(parts=parts, queries=tuple(work.parts.values()), outer=outer.sql("duckdb", comments=False))
+
+
+@dataclass
+class _Divide:
+    """Reads a statement from the inside out, and collects its private parts."""
+
+    protected: Mapping[str, Table]
+    parts: dict[str, Query] = field(default_factory=dict)  # by text
+
+    def is_more_than_a_question(self, select: exp.Select) -> bool:
+        """Tell whether there is something to compute above the aggregates."""
+        inner = any(node is not select and _aggregates(node) for node in select.find_all(exp.Select))
+        above = select.find(exp.Window, exp.Pivot, exp.Qualify) is not None
+        return inner or above or (bool(_aggregates(select)) and self._has_rows(select, {}))
+
+    def relation(self, tree: exp.Expr, known: Mapping[str, exp.Expr]) -> exp.Expr:
+        """Return a SELECT or a set operation over released tables only; `known` has row sets that WITH defined."""
+        known = self._define(tree, known)
+        if isinstance(tree, exp.SetOperation):
+            for side in ("this", "expression"):
+                tree.set(side, self._inside(tree.args[side], known))
+            return tree
+        if not isinstance(tree, exp.Select):
+            raise QueryRefused(f"{shown(tree)} is not a question. Only SELECT is answered.")
+        if self._has_rows(tree, known):
+            return self._private(tree, known)
+        self._inner(tree, known)
+        return tree
+
+    def _inside(self, node: exp.Expr, known: Mapping[str, exp.Expr]) -> exp.Expr:
+        if isinstance(node, exp.Subquery):
+            node.set("this", self._inside(node.this, known))
+            return node
+        return self.relation(node, known)
+
+    def _inner(self, tree: exp.Expr, known: Mapping[str, exp.Expr]) -> None:
+        """Divide every query below this one."""
+        for node in _queries(tree):
+            node.replace(self.relation(node.copy(), known))
+
+    def _define(self, tree: exp.Expr, known: Mapping[str, exp.Expr]) -> Mapping[str, exp.Expr]:
+        """Take row sets out of WITH, and divide its other definitions."""
+        block = tree.args.get("with_")
+        if block is None:
+            return known
+        if block.args.get("recursive"):
+            raise QueryRefused("WITH RECURSIVE is not allowed. Write the levels out.")
+        rows, kept = dict(known), []
+        for definition in block.expressions:
+            name = definition.alias.lower()
+            if self._is_row_set(definition.this, rows):
+                rows[name] = definition
+                continue
+            rows.pop(name, None)
+            definition.set("this", self._inside(definition.this, rows))
+            kept.append(definition)
+        block.set("expressions", kept)
+        if not kept:
+            tree.set("with_", None)
+        return rows
+
+    def _is_row_set(self, node: exp.Expr, known: Mapping[str, exp.Expr]) -> bool:
+        """Tell whether this gives rows of people, or of single people: no aggregate over all of them."""
+        node = node.unnest() if isinstance(node, exp.Subquery) else node
+        return isinstance(node, exp.Select) and self._has_rows(node, known) and not self._summarises(node, known)
+
+    def _summarises(self, select: exp.Select, known: Mapping[str, exp.Expr]) -> bool:
+        group = select.args.get("group")
+        if group is None:
+            return bool(_aggregates(select))
+        people = {table.person.lower() for table in self.protected.values()}
+        items = [one.this if isinstance(one, exp.Alias) else one for one in select.expressions]
+        terms = [_numbered(term, items) for term in group.expressions]
+        return not any(isinstance(term, exp.Column) and term.name.lower() in people for term in map(unbracketed, terms))
+
+    def _has_rows(self, select: exp.Select, known: Mapping[str, exp.Expr]) -> bool:
+        """Tell whether a SELECT reads people's rows itself."""
+        source = select.args.get("from_")
+        nodes = [] if source is None else [source.this, *(join.this for join in select.args.get("joins") or ())]
+        return any(self._is_rows(node, known) for node in nodes)
+
+    def _is_rows(self, node: exp.Expr, known: Mapping[str, exp.Expr]) -> bool:
+        if isinstance(node, exp.Subquery):
+            return self._is_row_set(node.this, known)
+        if not isinstance(node, exp.Table) or node.args.get("db") is not None:
+            return False
+        return node.name.lower() in known or node.name.lower() in self.protected
+
+    def _private(self, select: exp.Select, known: Mapping[str, exp.Expr]) -> exp.Expr:
+        """Return a SELECT over a released table instead of one over people's rows."""
+        return _Above(select, self, known).select()
+
+
+class _Above:
+    """Turns a SELECT with aggregates over people's rows into a part and a SELECT over it."""
+
+    def __init__(self, select: exp.Select, divide: _Divide, known: Mapping[str, exp.Expr]) -> None:
+        self.whole, self.divide, self.known = select, divide, known
+        self.items = [one.this if isinstance(one, exp.Alias) else one for one in select.expressions]
+        self.names = [_name(one) for one in select.expressions]
+        self.keys = {_text(one): one for one in self._keys()}
+        self.aggregates: dict[str, exp.Expr] = {}
+
+    def select(self) -> exp.Expr:
+        for node in _queries(self.whole, ("from_", "joins", "where", "group")):
+            node.replace(self.divide.relation(node.copy(), self.known))
+        outer = exp.select(
+            *(
+                exp.alias_(self.over(item.copy(), False), name, quoted=True)
+                for item, name in zip(self.items, self.names, strict=True)
+            )
+        )
+        having = self.whole.args.get("having")
+        if having is not None:
+            outer = outer.where(self.over(having.this.copy(), True))
+        for name in _KEPT:
+            clause = self.whole.args.get(name)
+            if isinstance(clause, list):
+                outer.set(name, [self.over(one.copy(), True) for one in clause])
+            elif clause is not None:
+                outer.set(name, self.over(clause.copy(), True) if name != "with_" else clause.copy())
+        return outer.from_(f"{PART}{self._part()}")
+
+    def _keys(self) -> list[exp.Expr]:
+        group = self.whole.args.get("group")
+        if group is None:
+            return []
+        if group.args.get("all"):
+            return [item for item in self.items if not _aggregates_in(item) and item.find(exp.Window) is None]
+        aliases = {
+            one.alias.lower(): one.this
+            for one in self.whole.expressions
+            if isinstance(one, exp.Alias) and one.alias.lower() not in self._columns()
+        }
+        terms = [_numbered(term, self.items) for term in group.expressions]
+        return [aliases.get(one.name.lower(), one) if isinstance(one, exp.Column) else one for one in terms]
+
+    def _columns(self) -> set[str]:
+        tables = self.divide.protected
+        named = [node.name.lower() for node in self.whole.find_all(exp.Table)]
+        return {column.lower() for name in named if name in tables for column in tables[name].columns}
+
+    def over(self, node: exp.Expr, aliases: bool) -> exp.Expr:
+        """Return an expression over the columns of the part."""
+        if isinstance(node, (exp.Subquery, exp.Query)):
+            return node
+        if isinstance(node, exp.Window):
+            return self._window(node, aliases)
+        if isinstance(node, AGGREGATES):
+            self.aggregates.setdefault(_text(node), node.copy())
+            return exp.column(f"_a{list(self.aggregates).index(_text(node))}")
+        if _text(node) in self.keys:
+            return exp.column(f"_k{list(self.keys).index(_text(node))}")
+        if isinstance(node, exp.Column):
+            if aliases and not node.table and node.name.lower() in {name.lower() for name in self.names}:
+                return node
+            raise QueryRefused(
+                f"{node.name} is a column of people's rows: put it in GROUP BY (with declared keys) or in an aggregate."
+            )
+        return self._parts(node, aliases)
+
+    def _window(self, window: exp.Expr, aliases: bool) -> exp.Expr:
+        """A window function is computed from released values, and so is an aggregate used as one."""
+        function = window.this
+        window.set("this", self._parts(function, aliases))
+        for name, part in list(window.args.items()):
+            if name != "this":
+                window.set(name, self._part_of(part, aliases))
+        return window
+
+    def _parts(self, node: exp.Expr, aliases: bool) -> exp.Expr:
+        for name, part in list(node.args.items()):
+            node.set(name, self._part_of(part, aliases))
+        return node
+
+    def _part_of(self, part: object, aliases: bool) -> object:
+        if isinstance(part, list):
+            return [self._part_of(one, aliases) for one in part]
+        return self.over(part, aliases) if isinstance(part, exp.Expr) else part
+
+    def _part(self) -> int:
+        """Return the number of the part that has these keys and aggregates."""
+        question = exp.select(*(one.copy() for one in (*self.keys.values(), *self.aggregates.values())))
+        for name in ("from_", "joins", "where"):
+            question.set(name, self.whole.args.get(name) and _copied(self.whole.args[name]))
+        if self.keys:
+            question.set("group", exp.Group(expressions=[one.copy() for one in self.keys.values()]))
+        if self.known:
+            question.set("with_", exp.With(expressions=[one.copy() for one in self.known.values()]))
+        if not self.aggregates:
+            raise QueryRefused("A question must ask for an aggregate, such as COUNT(*) or AVG(column).")
+        text = question.sql("duckdb", comments=False)
+        if text not in self.divide.parts:
+            self.divide.parts[text] = parse(text, self.divide.protected)
+        return list(self.divide.parts).index(text)
+
+
+def _copied(argument: object) -> object:
+    if isinstance(argument, list):
+        return [_copied(one) for one in argument]
+    return argument.copy() if isinstance(argument, exp.Expr) else argument
+
+
+def _text(node: exp.Expr) -> str:
+    return bare(node)
+
+
+def _name(item: exp.Expr) -> str:
+    node = item.this if isinstance(item, exp.Alias) else item
+    plain = isinstance(item, (exp.Alias, exp.Column))
+    return item.alias_or_name if plain else str(node.sql("duckdb", comments=False)).lower()
+
+
+def _numbered(term: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
+    """Return what a number in GROUP BY stands for."""
+    if isinstance(term, exp.Literal) and not term.is_string:
+        number = int(term.this) if str(term.this).isdigit() else 0
+        if not 1 <= number <= len(items):
+            raise QueryRefused(f"GROUP BY {term.this} names no column; there are {len(items)}.")
+        return items[number - 1]
+    return term
+
+
+def _queries(tree: exp.Expr, without: Iterable[str] = ()) -> list[exp.Expr]:
+    """Return the outermost queries below a node, except in some of its clauses."""
+    found: list[exp.Expr] = []
+    nodes = [node for name, part in tree.args.items() if name not in without for node in _nodes(part)]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, (exp.Select, exp.SetOperation)):
+            found.append(node)
+        elif not isinstance(node, exp.With):  # its definitions were divided before
+            nodes += list(node.iter_expressions())
+    return found
+
+
+def _nodes(part: object) -> list[exp.Expr]:
+    if isinstance(part, list):
+        return [node for one in part for node in _nodes(one)]
+    return [part] if isinstance(part, exp.Expr) else []
+
+
+def _aggregates(select: exp.Select) -> list[exp.Expr]:
+    """Return the aggregates of a SELECT itself, not those of queries inside it."""
+    clauses = [
+        *select.expressions,
+        *(select.args[name] for name in ("having", "order", "qualify") if select.args.get(name)),
+    ]
+    return [found for clause in clauses for found in _aggregates_in(clause)]
+
+
+def _aggregates_in(node: exp.Expr) -> list[exp.Expr]:
+    if isinstance(node, (exp.Subquery, exp.Query)):
+        return []
+    if isinstance(node, AGGREGATES) and not isinstance(node.parent, exp.Window):
+        return [node]
+    return [found for part in node.iter_expressions() for found in _aggregates_in(part)]
+
+
+def _refuse_other_tables(outer: exp.Expr, allowed: set[str]) -> None:
+    defined = {one.alias.lower() for one in outer.find_all(exp.CTE)}
+    for table in outer.find_all(exp.Table):
+        plain = isinstance(table.this, exp.Identifier) and not table.args.get("db") and not table.args.get("catalog")
+        if not plain or table.name.lower() not in allowed | defined:
+            raise QueryRefused(
+                f"There is no table {shown(table)} here. Above the aggregates, only what they released can be read."
+            )

@@ -1,0 +1,203 @@
+"""SQL above released values: the plain answers, what it costs, and that it reaches nothing but these values."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import discretion as dn
+from discretion import compound
+from discretion.engines.duckdb import above
+from discretion.errors import BudgetExhausted, QueryRefused
+from discretion.noise import simulation
+from discretion.query import division
+
+REGIONS = ["N", "S", "W"]
+STATEMENTS = [
+    "SELECT region, COUNT(*) AS n, COUNT(*) / SUM(COUNT(*)) OVER () AS part FROM t WHERE ill GROUP BY 1 ORDER BY n",
+    "SELECT year, n, LAG(n) OVER (ORDER BY year) AS before FROM (SELECT 2000 + age // 50 AS year, COUNT(*) AS n FROM t "
+    "GROUP BY 1) ORDER BY year",
+    "WITH a AS (SELECT region, AVG(age) AS m FROM t GROUP BY region) SELECT a.region, b.region AS other, b.m - a.m AS d"
+    " FROM a JOIN a b ON a.region < b.region ORDER BY ALL",
+    "SELECT AVG(n) AS a, MAX(n) - MIN(n) AS span FROM (SELECT region, COUNT(*) AS n FROM t GROUP BY region)",
+    "SELECT region, RANK() OVER (ORDER BY COUNT(*) DESC) AS place FROM t GROUP BY region QUALIFY place < 3 ORDER BY 1",
+    "SELECT * FROM (SELECT region, ill, COUNT(*) AS n FROM t GROUP BY ALL) PIVOT (SUM(n) FOR ill IN (true, false)) "
+    "ORDER BY region",
+    "SELECT 'ill' AS who, COUNT(*) AS n FROM t WHERE ill UNION ALL SELECT 'all', COUNT(*) FROM t ORDER BY who",
+    "SELECT region, COUNT(*) / (SELECT COUNT(*) FROM t) AS part FROM t GROUP BY region ORDER BY region",
+    "WITH old AS (SELECT * FROM t WHERE age > 50) SELECT LOWER(region) || '!' AS r, ROUND(COUNT(*)) AS n FROM old "
+    "GROUP BY region HAVING COUNT(*) > 1 ORDER BY SUM(COUNT(*)) OVER () - COUNT(*)",
+    "SELECT region, CASE WHEN COUNT(*) > 30 THEN 'many' ELSE regexp_replace(region, 'N', 'x') END AS c, COUNT(*) AS n "
+    "FROM t GROUP BY region ORDER BY region",
+]
+
+
+def people(epsilon: float = 1_000.0) -> pa.Table:
+    rng = simulation(5)
+    regions = [REGIONS[int(place)] for place in rng.choice(3, size=120, p=[0.5, 0.3, 0.2])]
+    ill, ages = rng.random(120) < 0.4, rng.integers(0, 100, 120)
+    return pa.table({"id": [*range(120)], "epsilon": [epsilon] * 120, "region": regions, "ill": ill, "age": ages})
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[dn.Connection]:
+    with dn.connect(tmp_path / "l.discretion") as opened:
+        how: Any = {"bounds": {"age": (0, 99)}, "keys": {"region": REGIONS}}
+        opened.protect("t", people(), person="id", epsilon="epsilon", **how)
+        yield opened
+
+
+def alike(found: Any, truth: Any) -> bool:
+    if isinstance(truth, int | float) and not isinstance(truth, bool):
+        return abs(found - truth) < 0.5  # noise: below 1e-10
+    return bool(found == truth)
+
+
+def test_statements_have_their_plain_answers(db: dn.Connection) -> None:
+    with duckdb.connect() as plain:
+        plain.register("t", people())
+        for sql in STATEMENTS:
+            truth, found = plain.sql(sql).fetchall(), list(db.sql(sql, share=0.09))
+            assert len(truth) == len(found), sql
+            same = [
+                alike(*pair) for row, other in zip(found, truth, strict=True) for pair in zip(row, other, strict=True)
+            ]
+            assert all(same), (sql, found, truth)
+
+
+def test_another_statement_above_the_same_part_is_free(db: dn.Connection) -> None:
+    first = db.sql(STATEMENTS[3])
+    before = db.head()
+    assert first.value == db.sql(STATEMENTS[3]).value
+    db.sql("SELECT region, COUNT(*) FROM t GROUP BY region")  # the part itself, as an ordinary question
+    db.sql("SELECT SUM(n) AS total FROM (SELECT region, COUNT(*) AS n FROM t GROUP BY region)")
+    assert before == db.head()
+
+
+def test_a_statement_that_fails_loses_nothing(db: dn.Connection) -> None:
+    with pytest.raises(QueryRefused, match="fails"):
+        db.sql("SELECT CAST(region || n AS INTEGER) AS x FROM (SELECT region, COUNT(*) AS n FROM t GROUP BY region)")
+    assert 3 == len(db.history())  # it failed on made-up values, before anybody paid
+    sql = (
+        "SELECT CAST(IF(n > 2, region, '1') AS INTEGER) AS x FROM (SELECT region, COUNT(*) AS n FROM t GROUP BY region)"
+    )
+    with pytest.raises(QueryRefused, match="fails"):
+        db.sql(sql)
+    before = db.head()
+    assert 3 == len(db.sql("SELECT region, COUNT(*) FROM t GROUP BY region"))
+    assert before == db.head()
+    assert 0 == len(db.stops())
+
+
+def test_every_part_is_charged(db: dn.Connection) -> None:
+    sql = "SELECT region, COUNT(*) / (SELECT COUNT(*) FROM t WHERE ill) AS part FROM t GROUP BY region"
+    db.sql(sql, share=0.2)
+    spent = db.balance().to_pandas()["spent"].sum()
+    assert pytest.approx(200, abs=0.01) == spent
+    assert {"part 0, COUNT(*)", "part 1, COUNT(*)"} == {one.label for one in db.explain(sql).choices}
+
+
+def test_parts_are_refused_together(db: dn.Connection) -> None:
+    db.sql("SELECT COUNT(*) FROM t WHERE age > 3", share=0.95)
+    before = db.head()
+    with pytest.raises(BudgetExhausted):
+        db.sql(STATEMENTS[7], share=0.09)
+    assert before == db.head()
+
+
+def test_errors_are_passed_on_simulated_or_unknown(db: dn.Connection) -> None:
+    sql = (
+        "SELECT region, COUNT(*) AS n, COUNT(*) / SUM(COUNT(*)) OVER () AS part, COUNT(*) * 2 AS twice, "
+        "MEDIAN(age) AS m, MEDIAN(age) + 1 AS more, LENGTH(region) AS one FROM t GROUP BY region"
+    )
+    found = db.sql(sql, share=0.01)
+    part = db.sql("SELECT region, COUNT(*), MEDIAN(age) FROM t GROUP BY region", share=0.01)
+    assert part.errors["COUNT(*)" if "COUNT(*)" in part.errors else "count(*)"] == found.errors["n"]
+    assert ["rank"] * 3 == [one.unit for one in found.errors["m"]]
+    assert all(one.simulated and one.noise > 0 for one in found.errors["part"])
+    noise = found.errors["n"][0].total
+    assert all(1.3 * noise < one.noise < 2.8 * noise for one in found.errors["twice"])
+    assert all(one.noise == float("inf") for one in found.errors["more"])
+    assert "one" not in found.errors
+    assert any("simulated" in remark for remark in found.remarks())
+    assert found.errors == db.sql(sql, share=0.01).errors  # the same draws every time
+
+
+# Nothing else can be reached ----------------------------------------------------------------------------------------
+
+TABLES = {"part_0": pa.table({"_k0": ["N", "S"], "_a0": [10.0, 30.0]})}
+ESCAPES = [
+    *(
+        "SELECT random() FROM part_0",
+        "SELECT now()",
+        "SELECT current_date",
+        "SELECT current_timestamp",
+        "SELECT today()",
+    ),
+    *("SELECT getenv('HOME')", "SELECT current_setting('memory_limit')", "SELECT version()", "SELECT uuid()"),
+    *("SELECT * FROM read_csv('/etc/passwd')", "SELECT * FROM '/etc/passwd'", "SELECT * FROM glob('/*')"),
+    *("SELECT * FROM read_text('/etc/passwd')", "FROM parquet_metadata('x')", "SELECT * FROM duckdb_settings()"),
+    *("SELECT * FROM pg_catalog.pg_tables", "SELECT * FROM information_schema.tables", "SELECT * FROM sqlite_master"),
+    *("SELECT * FROM range(10)", "SELECT * FROM query('select 1')", "SELECT unnest(range(1000000000))", "SELECT ?"),
+    *("PRAGMA version", "ATTACH 'x.db'", "COPY part_0 TO '/tmp/x'", "INSTALL httpfs", "LOAD httpfs", "SET threads = 3"),
+    *("SELECT * FROM part_0 USING SAMPLE 1", "SELECT * FROM part_0 TABLESAMPLE 10%", "SELECT setseed(0.1)"),
+    *("SELECT nextval('x')", "SELECT getvariable('x')", "SELECT txid_current()", "SELECT error('x')", "SELECT hash(1)"),
+    *("CREATE TABLE x(a INT)", "SELECT * FROM part_0; SELECT 1", "SELECT * FROM (SHOW TABLES)", "EXPLAIN SELECT 1"),
+    *("SELECT * FROM (DESCRIBE part_0)", "SELECT * FROM main.part_0", "SELECT * FROM part_9", "CALL pragma_version()"),
+    *("SELECT current_user FROM part_0", "SELECT list_transform([1], x -> x)", "SELECT lpad('x', 1000000000, 'y')"),
+]
+
+
+@pytest.mark.parametrize("sql", ESCAPES)
+def test_nothing_but_released_values_can_be_reached(sql: str) -> None:
+    with pytest.raises(QueryRefused):
+        above.refuse_unsafe(sql, TABLES)
+
+
+@pytest.mark.parametrize(
+    "sql", [one for one in ESCAPES if "passwd" in one or "glob" in one or "httpfs" in one or "env" in one]
+)
+def test_the_database_itself_has_no_way_out(sql: str) -> None:
+    """Without the check: no file, no network, no variable of the machine."""
+    with above._database(TABLES) as connection, pytest.raises(duckdb.Error):
+        connection.execute(sql)
+    with above._database(TABLES) as connection, pytest.raises(duckdb.Error):
+        connection.execute("SET enable_external_access = true")
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("SELECT n, random() FROM (SELECT COUNT(*) AS n FROM t)", "RANDOM is not allowed"),
+        ("SELECT n FROM (SELECT COUNT(*) AS n FROM t) JOIN '/etc/passwd' ON true", "Only what|only what"),
+        ("SELECT n, age FROM (SELECT COUNT(*) AS n FROM t), t", "age|rows"),
+        ("SELECT region, ROW_NUMBER() OVER () FROM t", "aggregate|window"),
+        ("WITH RECURSIVE a AS (SELECT 1) SELECT SUM(n) OVER () FROM (SELECT COUNT(*) AS n FROM t)", "RECURSIVE"),
+        ("SELECT id, SUM(COUNT(*)) OVER () FROM t GROUP BY id", "single people|person"),
+    ],
+)
+def test_a_statement_that_reads_more_is_refused(sql: str, told: str, db: dn.Connection) -> None:
+    before = db.head()
+    with pytest.raises(QueryRefused, match=told):
+        db.sql(sql)
+    assert before == db.head()
+
+
+def test_an_outer_query_that_reads_the_source_would_be_found(
+    db: dn.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plant: the division leaves a protected table in the outer half. The database does not have it."""
+    monkeypatch.setattr(division, "_refuse_other_tables", lambda *_: None)
+    monkeypatch.setattr(above, "refuse_unsafe", lambda *_: None)
+    whole = division.divide
+
+    def reading(sql: str, tables: Any) -> Any:
+        found = whole(sql, tables)
+        return found and division.Division(parts=found.parts, queries=found.queries, outer="SELECT age FROM t")
+
+    monkeypatch.setattr(compound, "divide", reading)
+    with pytest.raises(QueryRefused, match="fails"):
+        db.sql(STATEMENTS[0])
