@@ -17,16 +17,11 @@ def dots(before: float, epsilon: float) -> Markup:
     ).format(filled, "".join(places[filled:]), "".join(places[:filled]))
 
 
-def allowance_bar(spent: float, allowance: float, label: str, *, next_cost: float = 0.0) -> Markup:
-    """Return an allowance as a wide bar: what is used, what the next question would use, and what is left."""
-    whole = max(allowance, spent, 1e-12)
-    used, coming = 600 * spent / whole, 600 * min(next_cost, whole - spent) / whole
-    parts = [Markup('<rect class="all" width="600" height="28"/>')]
-    if used > 0:
-        parts.append(Markup('<rect class="part" width="{:.1f}" height="28"/>').format(max(used, 3)))
-    if coming > 0:
-        parts.append(Markup('<rect class="next" x="{:.1f}" width="{:.1f}" height="28"/>').format(used, max(coming, 3)))
+def allowance_bar(spent: float, allowance: float, label: str) -> Markup:
+    """Return an allowance as a wide bar: what is used, and what is left."""
+    used = 600 * spent / max(allowance, spent, 1e-12)
+    part = Markup('<rect class="part" width="{:.1f}" height="28"/>').format(max(used, 3)) if used > 0 else ""
     return Markup(
         '<svg class="allowance" viewBox="0 0 600 28" preserveAspectRatio="none" width="600" height="28" role="img" '
-        'aria-label="{}">{}</svg>'
-    ).format(label, Markup("").join(parts))
+        'aria-label="{}"><rect class="all" width="600" height="28"/>{}</svg>'
+    ).format(label, part)

@@ -28,7 +28,5 @@ def stored_as_python(url: str, entry: str) -> str:
 
 def _text(sql: str) -> str:
     """Return a text as Python writes it: over several lines if that needs no escapes."""
-    if "\n" in sql and "\\" not in sql and '"""' not in sql and not sql.endswith('"') and sql.isprintable() is False:
-        plain = all(sign.isprintable() or sign == "\n" for sign in sql)
-        return f'"""{sql}"""' if plain else repr(sql)
-    return repr(sql)
+    plain = all(sign.isprintable() or sign == "\n" for sign in sql) and not {"\\", '"'} & set(sql)
+    return f'"""{sql}"""' if "\n" in sql and plain else repr(sql)
