@@ -443,7 +443,7 @@ class Connection:
     # Everybody ------------------------------------------------------------------------------------------------------
 
     def balance(self, register: str = "") -> Balance:
-        """What each level has spent and has left, in one register or in all."""
+        """Return what each level has spent and has left, in one register or in all."""
         names = [register] if register else [one.name for one in self._ledger.registers()]
         return Balance.joined("register", {name: self._ledger.balance(name) for name in names})
 

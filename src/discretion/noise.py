@@ -108,7 +108,7 @@ def coins(size: int, rng: Rng = None) -> NDArray[np.uint64]:
 
 
 def keep(coin: NDArray[np.uint64], threshold: Sequence[int], cohort: Integers) -> NDArray[np.bool_]:
-    """Which people their coin keeps, each against the threshold of their cohort."""
+    """Return which people their coin keeps, each against the threshold of their cohort."""
     last_kept = np.array([max(t, 1) - 1 for t in threshold], dtype=np.uint64)
     possible = np.array([t > 0 for t in threshold])
     kept: NDArray[np.bool_] = (coin <= last_kept[cohort]) & possible[cohort]

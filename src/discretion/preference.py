@@ -128,7 +128,7 @@ class Specification:
 
     @cached_property
     def size(self) -> int:
-        """How many people the register holds, those who chose 0 included."""
+        """Return how many people the register holds, those who chose 0 included."""
         return sum(self.people)
 
     @cached_property

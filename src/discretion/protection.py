@@ -207,7 +207,7 @@ class Protection:
         return self.ledger.refresh(name, people, fingerprint=fingerprint, source=choices.to_json())
 
     def _read(self, choices: Enrolment) -> tuple[Enrolment, pa.Table, str]:
-        """What everybody's preference is worth, and the fingerprint of the very content that says so."""
+        """Return what everybody's preference is worth, and the fingerprint of the very content that says so."""
         fingerprint = self.engine.fingerprint(choices.source)
         appraised = choices.appraise(self.engine.people(choices.source, choices.person, choices.epsilon))
         if fingerprint != self.engine.fingerprint(choices.source):

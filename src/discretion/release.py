@@ -68,7 +68,7 @@ class Error:
         return self.pull + self.noise * _with_bias(self.bias / self.noise, missed)
 
     def interval(self, value: float, confidence: float = 0.95) -> tuple[float, float]:
-        """Where the truth lies with this confidence; in ranks: which ranks the answer may have instead of the asked."""
+        """Return where the truth lies with this confidence; in ranks, which ranks the answer may have."""
         low, high = self.limits if self.limits is not None else (-inf, inf)
         half, value = self.half_width(confidence), value if self.asked is None else self.asked
         if self.quantiles:
@@ -96,7 +96,7 @@ class Error:
         return cls(**{**plain, **restored})
 
     def says_nothing(self, value: float) -> bool:
-        """Whether the interval is all that is possible."""
+        """Return whether the interval is all that is possible."""
         return self.interval(value) == self.limits and not self.bought
 
     def is_wide(self, value: Any) -> bool:
@@ -110,7 +110,7 @@ class Error:
         return low <= value - self.half_width() and value + self.half_width() <= high
 
     def is_outside(self, value: float) -> bool:
-        """Whether noise took the value where the truth cannot be; ranks are no values."""
+        """Return whether noise took the value where the truth cannot be; ranks are no values."""
         return self.limits is not None and self.asked is None and not self.limits[0] <= value <= self.limits[1]
 
 
@@ -160,7 +160,7 @@ class Release(Shown):
         return self._shaped(self._by_cell(lambda value, error: _end(value, error, 1)))
 
     def explain(self) -> str:
-        """Why this mechanism: the candidates, what each cohort is charged, and plain DP for comparison."""
+        """Say why this mechanism: the candidates, what each cohort is charged, and plain DP for comparison."""
         return self.explanation
 
     def to_arrow(self) -> pa.Table:
@@ -224,7 +224,7 @@ class Release(Shown):
         return "\n".join(lines)
 
     def remarks(self) -> list[str]:
-        """What a reader should know before believing a column: numbers that cannot be, intervals that say nothing."""
+        """Return warnings about columns: numbers that are not possible, intervals that say nothing."""
         remarks = []
         for name, errors in self.errors.items():
             if any(error.simulated for error in errors):

@@ -59,7 +59,7 @@ class Aggregate:
             raise InvalidDeclaration("Only a table that protects values, one row a person, has a public size.")
 
     def value(self, steps: Fraction | int) -> Fraction:
-        """What a number of grid steps stands for."""
+        """Return what a number of grid steps stands for."""
         return self.origin + self.step * steps
 
     def nearest(self, value: Fraction | int) -> int:
@@ -70,7 +70,7 @@ class Aggregate:
 
     @property
     def size_is_public(self) -> bool:
-        """Whether everybody known counts once in the one group; how many are in each of many groups is secret."""
+        """Return whether the number of rows is public: everybody counts once, and there is one group."""
         return self.complete and self.groups == 1
 
     @property

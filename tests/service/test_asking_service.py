@@ -29,7 +29,7 @@ def test_options_parameters_and_within_go_over_http(town):
     ("more", "said"),
     [
         ({"mechanism": "sample", "options": {"treshold": 1}}, "Did you mean 'threshold'?"),
-        ({"params": [1, 2]}, "parameter(s) written ?"),
+        ({"params": [1, 2]}, "one value for each ?"),
         ({"within": -3}, "above 0"),
     ],
 )

@@ -135,7 +135,7 @@ def test_a_ledger_tells_its_steward_which_answers_are_wrong(old_ledger: Path) ->
             assert ["10-92610c96d45b", "12-2a9802fd03a4"] == [notice["entry"] for notice in db.notices()]
             db.refresh("t")  # they stay wrong
     outcome = CliRunner().invoke(app, ["refresh", "t", "--ledger", str(old_ledger)])
-    assert "answered 2 question(s) wrongly: 10-92610c96d45b, 12-2a9802fd03a4" in outcome.stderr
+    assert "gave 2 wrong answers: 10-92610c96d45b, 12-2a9802fd03a4" in outcome.stderr
     shown = CliRunner().invoke(app, ["notices", "--ledger", str(old_ledger), "--json"])
     assert [("t", SWAPPED)] * 2 == [(notice["table"], notice["problem"]) for notice in json.loads(shown.stdout)]
 

@@ -209,7 +209,7 @@ def _chapter(console: Console, title: str, command: str) -> None:
 
 
 def _draw(folder: Path) -> str:
-    """What the plot is called, or why there is none."""
+    """Return what the plot is called, or why there is none."""
     if find_spec("matplotlib") is None:
         return "There is no plot: it needs Matplotlib (pip install 'discretion[plots]')."
     path = folder / "accuracy.png"

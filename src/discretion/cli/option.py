@@ -107,7 +107,7 @@ def assumption(text: str) -> Any:
 
 
 def user() -> str:
-    """Who asks, if it is not said."""
+    """Return who asks, if it is not said."""
     try:
         return getuser()
     except (KeyError, OSError):  # a process without a user name
@@ -267,7 +267,7 @@ AllowIndividual = Annotated[bool, flag("--allow-individual", "Policy: allow mode
 
 
 def choices(*, level: Level = [], menu: Menu = None, default: Default = "") -> dict[str, Any]:  # noqa: B006
-    """How preferences are read: named levels, a menu, a default."""
+    """Return how preferences are read: named levels, a menu, a default."""
     named: Mapping[str, float] = dict(level)
     stated: str | float | None = default if default in named else None
     if default and stated is None:

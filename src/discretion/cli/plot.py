@@ -64,7 +64,7 @@ def draw_accuracy(path: Path, *, smoker: Any, pressure: Any, epsilon: Floats) ->
 
 
 def _answers(mechanism: str, aggregate: Aggregate, column: ArrayColumn, epsilon: Floats) -> Floats:
-    """What `mechanism` answers, over and over: planned once, drawn many times."""
+    """Return what `mechanism` answers, over and over: planned once, drawn many times."""
     specification, cohort = Specification.assign(epsilon)
     rows = ArrayRows(column=column, cohort=cohort, cohorts=len(specification.epsilons))
     plan = choose([aggregate], specification, Belief(assume="independent"), mechanism=mechanism, source=rows)

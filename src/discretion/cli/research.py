@@ -9,7 +9,7 @@ from discretion.render.sheet import Sheet
 
 
 def attack_sheets(found: Sequence[Reconstruction]) -> list[Sheet]:
-    """How much of a secret column each attack recovered, and what guessing recovers."""
+    """Return how much of a secret column each attack recovered, and what guessing recovers."""
     columns = ("against", "queries", "recovered", "guessing", "DP allows")
     attacks = [
         Sheet(

@@ -34,8 +34,9 @@ def opened(ledger: str, *, create: bool = False, steward: bool = False, **how: A
             typer.echo(f"Caution: {caution}", err=True)
         if steward and (wrong := db.notices()):
             entries = ", ".join(notice["entry"] for notice in wrong)
+            answers = "1 wrong answer" if len(wrong) == 1 else f"{len(wrong):,} wrong answers"
             typer.echo(
-                f"An earlier version answered {len(wrong):,} question(s) wrongly: {entries}. Run `discretion notices`, "
+                f"An earlier version gave {answers}: {entries}. Run `discretion notices`, "
                 "and read docs/known-vulnerabilities.md.",
                 err=True,
             )

@@ -67,7 +67,7 @@ def declare(
 
 
 def _owner(columns: Mapping[str, str], registers: Sequence[str], person: str, epsilon: str, register: str) -> list[str]:
-    """What is wrong with saying whose rows these are, and who chose what."""
+    """Return what is wrong with saying whose rows these are, and who chose what."""
     wrong = []
     if not person:
         wrong.append("`person` is missing: the column that says whose row each row is")
@@ -85,7 +85,7 @@ def _owner(columns: Mapping[str, str], registers: Sequence[str], person: str, ep
 
 
 def _misshapen(bounds: Any, keys: Any, grid: Any, required: Any, policy: Any) -> list[str]:
-    """What is said in a form that means nothing."""
+    """Return what is said in a form that means nothing."""
     mappings = {"bounds": (bounds, "(low, high)"), "keys": (keys, "[values]"), "grid": (grid, "step")}
     wrong = [
         f"`{name}` must be {{column: {form}}}, got {said!r}"
@@ -108,7 +108,7 @@ def _misshapen(bounds: Any, keys: Any, grid: Any, required: Any, policy: Any) ->
 
 
 def _is_list(said: Any) -> bool:
-    """Whether these are several values; a text is one."""
+    """Return whether these are several values; a text is one."""
     return isinstance(said, Iterable) and not isinstance(said, str | bytes)
 
 
@@ -128,7 +128,7 @@ def refuse_unfit(table: Table) -> None:
 
 
 def _unfit(columns: Mapping[str, str], named: Set[str], bounds: Mapping[str, Any]) -> list[str]:
-    """What does not fit the schema."""
+    """Return what does not fit the schema."""
     dated = {column for column, pair in bounds.items() if is_moment(next(iter(pair)))}
     numbers = [column for column in bounds if column not in dated]
     texts = [column for column in numbers if not NUMBER.fullmatch(columns.get(column, "DOUBLE"))]

@@ -44,7 +44,7 @@ class Enrolment:
             )
 
     def appraise(self, people: pa.Table) -> tuple["Enrolment", pa.Table]:
-        """What everybody's preference is worth: the enrolment that remembers it, and (person, micro_epsilon)."""
+        """Return what everybody's preference is worth: the enrolment that remembers it, and (person, micro_epsilon)."""
         coded = pc.dictionary_encode(people["epsilon"].combine_chunks(), null_encoding="encode")
         found = coded.dictionary.to_pylist()
         micro = self._round(self._worth(found))
@@ -120,7 +120,7 @@ class Enrolment:
         return replace(self, source=source, origin=origin, person_type=person_type)
 
     def reads_like(self, other: "Enrolment") -> bool:
-        """Whether both say the same about the same source."""
+        """Return whether both say the same about the same source."""
         return (
             replace(self, source=other.source, worth=other.worth, origin=other.origin, person_type=other.person_type)
             == other

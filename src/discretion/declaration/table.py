@@ -102,7 +102,7 @@ class Table(Shown):
                 raise InvalidDeclaration(f"Keys of {column!r} must be one or more different values.")
 
     def sheets(self) -> list[Sheet]:
-        """What the declaration makes public, and what it protects."""
+        """Return what the declaration makes public, and what it protects."""
         rows = [(column, kind, _role(self, column), _use(self, column)) for column, kind in self.columns.items()]
         protects = (
             "Protected: everybody's values. Public: who is in the table."
@@ -169,7 +169,7 @@ class Table(Shown):
 
 
 def _policy(policy: Policy) -> Iterator[str]:
-    """What the steward allows beyond, or less than, what everybody gets."""
+    """Return what the steward allows beyond, or less than, what everybody gets."""
     if policy.largest_share < 1:
         yield f"One question may use at most {policy.largest_share:g} of an allowance."
     if policy.quotas:

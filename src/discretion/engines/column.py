@@ -60,7 +60,7 @@ def columns_of(asked: Sequence[Asked], measures: Sequence[Measure]) -> tuple[tup
 
 
 def _shape(asked: Asked, measure: Measure, number: int) -> Any:
-    """What measures must have in common to share a column; one that samples shares its coins with none.
+    """Return what measures must have in common to share a column; one that samples shares its coins with none.
 
     Losses add up over releases whose coins are independent. With a common coin somebody kept by it would be in both
     answers: ln(1 + π(e^2t − 1)) is more than 2·ln(1 + π(e^t − 1)).
@@ -138,7 +138,7 @@ def unchecked(value: exp.Expr) -> exp.Expr:
 
 
 def parts(column: Column) -> tuple[str, ...]:
-    """Which whole numbers are counted: n of values, their sum s, their squares' sum q."""
+    """Return which whole numbers are counted: n of values, their sum s, their squares' sum q."""
     if not column.moments:
         return ()
     if column.asked.aggregate.kind in ("count", "people"):

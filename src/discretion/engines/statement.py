@@ -120,17 +120,17 @@ class _Build:
 
     @property
     def apart(self) -> bool:
-        """Whether preferences are not beside the rows: a register or changes are to be joined in."""
+        """Return whether preferences are not beside the rows: a register or changes are to be joined in."""
         cohorts = self.rows.cohorts
         return self.facts.beside is None and bool(cohorts.register or cohorts.changes is not None)
 
     @property
     def late(self) -> bool:
-        """Whether rows are counted by preference, and cohorts looked up in the small result: cheaper than per row."""
+        """Return whether rows are counted by preference, so that cohorts are looked up in the small result."""
         return not (self.apart or self.sampled)
 
     def read(self) -> exp.Select:
-        """Whose row, in which cohort (or with which preference), its keys, its values."""
+        """Return whose row, in which cohort (or with which preference), its keys, its values."""
         query, person = self.rows.query, exp.column(self.rows.query.table.person, table=ROW, quoted=True)
         source = self._owned(person)
         if query.gathered is not None:
@@ -226,7 +226,7 @@ class _Build:
         return outer
 
     def _sets(self, keys: Sequence[str]) -> list[list[str]]:
-        """What is counted by: keys and preference, and for each histogram its values too."""
+        """Return what is counted by: keys and preference, and for each histogram its values too."""
         base = [*keys, "c"]
         plain = [base] if any(column.moments for column in self.columns) else []
         return [*plain, *([*base, column.name] for column in self.columns if column.histogram)]

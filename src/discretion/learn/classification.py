@@ -76,7 +76,7 @@ class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator):  # ty
     @property
     @abstractmethod
     def _loss(self) -> LossFunction:
-        """What a row costs that lies on the wrong side."""
+        """Return what a row costs that lies on the wrong side."""
 
     @property
     def _observed(self) -> bool:

@@ -114,7 +114,7 @@ class PrivateFit(ABC):
 
     @property
     def _paid_score(self) -> str:
-        """What to write instead of an exact score."""
+        """Return what to write instead of an exact score."""
         if is_regressor(self):
             return "discretion.mean((model.predict(X) - y) ** 2, epsilon=..., bounds=(0, ...))"
         return "discretion.mean(model.predict(X) == y, epsilon=..., bounds=(0, 1))"

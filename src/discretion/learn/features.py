@@ -40,7 +40,7 @@ class Features:
 
     @property
     def size(self) -> int:
-        """How many coefficients there are, the intercept included."""
+        """Return how many coefficients there are, the intercept included."""
         return self.centre.size + self.intercept
 
     def cube(self, X: Floats) -> Floats:

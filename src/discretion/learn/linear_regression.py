@@ -172,5 +172,5 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
 
 
 def _entries(size: int) -> int:
-    """How many numbers the moments are."""
+    """Return how many numbers the moments are."""
     return size * (size + 1) // 2 + size

@@ -43,7 +43,7 @@ class Moments:
 
 
 def sensitivity(domain: Domain, size: int, protects: Protects, steps: int) -> int:
-    """How far one person can move the whole-number moments (L1), `steps` to the unit, `size` coefficients.
+    """Return how far one person can move the whole-number moments (L1), `steps` to the unit, `size` coefficients.
 
     Cube, the polynomial's coefficients x_j², 2 x_j x_k, 2 x_j y ([ZZX+12], without their factor 2). With z = (x, y),
     ‖zzᵀ − z'z'ᵀ‖₁ ≤ ‖z − z'‖₁ ‖z + z'‖₁ ≤ (Σ max(|z_i|, |z'_i|))² ≤ (d + 1)², for |a − b| + |a + b| = 2 max(|a|, |b|)

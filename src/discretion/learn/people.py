@@ -52,7 +52,7 @@ class People:
     def guarantee(
         self, micro_epsilon: Any, *, arithmetic: Arithmetic, pico_delta: int = 0, note: str = ""
     ) -> Guarantee:
-        """What it costs to spend these micro-ε, by cohort; δ only where there is an ε."""
+        """Return what it costs to spend these micro-ε, by cohort; δ only where there is an ε."""
         losses = {cohort: Loss(int(spent), pico_delta if spent else 0) for cohort, spent in enumerate(micro_epsilon)}
         return Guarantee(protects=self.protects, losses=losses, arithmetic=arithmetic, note=note)
 

@@ -270,7 +270,7 @@ class Ledger:
     # What was done --------------------------------------------------------------------------------------------------
 
     def balance(self, register: str) -> pa.Table:
-        """What each cohort chose, has spent and has left."""
+        """Return what each cohort chose, has spent and has left."""
         cohorts = sorted(self.cohorts(register), key=lambda one: (one.absent, one.micro_allowance, one.micro_spent))
         held = [cohort for cohort in cohorts if cohort.people or cohort.enrolled]
         return pa.table(

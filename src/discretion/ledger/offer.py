@@ -24,11 +24,11 @@ class Cohort:
     absent: bool = False  # no longer in the source: set aside, neither asked nor charged
 
     def spent(self, model: Model = "personalized") -> int:
-        """What is spent of the account that `model` draws on."""
+        """Return what is spent of the account that `model` draws on."""
         return self.micro_individual if model == "individual" else self.micro_spent
 
     def remaining(self, model: Model = "personalized") -> int:
-        """What is left of the allowance; nothing for somebody who lowered it below what is spent."""
+        """Return what is left of the allowance; nothing for somebody who lowered it below what is spent."""
         return max(0, self.micro_allowance - self.spent(model))
 
 
@@ -58,7 +58,7 @@ class Offer:
 
     @cached_property
     def specification(self) -> Specification:
-        """What the planner sees; cohorts that may spend the same are one."""
+        """Return what the planner sees; cohorts that may spend the same are one."""
         return Specification.of((self.available[cohort.id], cohort.people) for cohort in self.cohorts)
 
     @cached_property
@@ -99,7 +99,7 @@ def available(
     if not any(offered.values()):
         raise BudgetExhausted(
             "Nobody can pay for this question: everybody has spent their allowance, chose 0 (never use my data), "
-            f"or has too little for {parts} part(s) at share = {float(share):g}. See `balance`."
+            f"or has too little to pay the {parts} parts of this question at share = {float(share):g}. See `balance`."
         )
     return offered
 

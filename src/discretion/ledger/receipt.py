@@ -219,7 +219,7 @@ def _factor(use: Use, receipt: Receipt) -> str:
 
 
 def _promise(use: Use, receipt: Receipt) -> str:
-    """What is promised in words that stand for all answers of its kind; caveats belong to one answer."""
+    """Return what is promised in words that stand for all answers of its kind; caveats belong to one answer."""
     if use.delta or use.arithmetic == "float" or use not in receipt.releases:
         return f"{when(use.time)}: {use.promise}"
     return f"{use.table}: The answer protects {SECRETS[use.protects]}. {ODDS[use.protects]}"

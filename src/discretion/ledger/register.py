@@ -160,7 +160,7 @@ def _refuse_overlap(db: sa.Connection, register: Register) -> None:
 
 
 def shared_people(name: str, other: str) -> str:
-    """Why one person may not be in two registers."""
+    """Say why one person may not be in two registers."""
     return (
         f"Register {name!r} has people who are in register {other!r} already; enrolled twice, they would be charged "
         f"apart and lose up to twice what they chose. Use register={other!r} for both, or, if equal identifiers "

@@ -118,7 +118,7 @@ def _answers(releases: int) -> str:
 
 
 def in_plain_words(guarantee: dict[str, Any], epsilon: float, delta: float) -> str:
-    """What a release promised one person, without mathematics."""
+    """Return what a release promised one person, without mathematics."""
     hidden = guarantee["protects"] == "presence"
     secret = SECRETS[guarantee["protects"]]
     if guarantee["model"] == "individual":

@@ -44,15 +44,15 @@ class Mechanism(Protocol):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What it costs each cohort: exactly what is charged."""
+        """Return what it costs each cohort: exactly what is charged."""
 
     @property
     def measure(self) -> Measure:
-        """What the engine must compute for it."""
+        """Return what the engine must compute for it."""
 
     @property
     def error(self) -> Error:
-        """How good the answer will be, from public information only."""
+        """Return how good the answer will be, from public information only."""
 
     def release(self, statistics: Statistics, rng: Rng) -> Floats:
         """The private answer, one number a group, in the units of the data."""

@@ -46,7 +46,7 @@ class Means:
 
 @lru_cache(maxsize=256)
 def believed(aggregate: Aggregate, belief: Belief) -> Means:
-    """What the belief says about this aggregate; without one, all that its bounds allow."""
+    """Return what the belief says about this aggregate; without one, all that its bounds allow."""
     least, most = aggregate.person_range if is_affine(aggregate) else (aggregate.lower, aggregate.upper)
     low, high = float(least), float(most)
     if belief.expect is not None:
@@ -90,7 +90,7 @@ def _narrowed(aggregate: Aggregate, means: Means, between: tuple[float, float]) 
 
 
 def centre(aggregate: Aggregate, belief: Belief) -> Fraction:
-    """What a person left out is counted as, in steps.
+    """Return what a person left out is counted as, in steps.
 
     The middle of what is believed; with no belief, the middle of the range where values are protected and there is
     one group; else 0, because most people of a register are usually absent, and absent from most groups.
@@ -123,7 +123,7 @@ def assignment(share: Floats, heads: Integers, means: Means) -> float:
 
 
 def lump(share: Floats, heads: Integers, means: Means) -> float:
-    """How much further than by its variance Σ (v_u − 1) x_u may stray if preferences fall on people at random.
+    """Return how much further than by its variance Σ (v_u − 1) x_u may stray if preferences fall on people at random.
 
     Where few people have a value and few people's weights multiply it, the sum is a Poisson number of such weights.
     One weight more than `Error.half_width` gives its variance covers any Poisson law, at 50% to 99.9%.
@@ -206,7 +206,7 @@ def _total_error(
 
 
 def limits(aggregate: Aggregate, specification: Specification) -> tuple[float, float]:
-    """Where the truth can lie at all, in the units of the answer."""
+    """Return where the truth can lie at all, in the units of the answer."""
     step, origin, people = float(aggregate.step), float(aggregate.origin), specification.size
     if aggregate.kind == "mean":
         return origin + step * aggregate.lower, origin + step * aggregate.upper

@@ -40,7 +40,7 @@ class Belief:
 
     @property
     def beta(self) -> float | None:
-        """How far cohort means may differ, as a part of the range; None: anything."""
+        """Return how far cohort means may differ, as a part of the range; None: anything."""
         if self.assume in (None, "gradual"):
             return None
         return 0.0 if self.assume == "independent" else float(self.assume)

@@ -68,7 +68,7 @@ def with_departures(effect: Effect, data: Floats, of: Callable[[Floats], Effect]
 
 
 def _places(statistic: str, q: float | None) -> tuple[Places, int]:
-    """Which places are averaged, and how many values that needs at least."""
+    """Return which places are averaged, and how many values that needs at least."""
     if statistic in ("quantile", "rank") and q is None:
         raise InvalidDeclaration(f"A {statistic} needs q: a quantile's share, or a place counted from 1.")
     asked = Fraction(q or 0).limit_denominator(10_000)
@@ -160,7 +160,7 @@ def _mean(data: Floats, bounds: Bounds, protects: Protects) -> Effect:
 
 
 def _count(data: Floats, bounds: Bounds, protects: Protects, inside: Bounds) -> Effect:
-    """How many values lie in a range; a range that nobody can enter, or nobody can leave, says nothing."""
+    """Return how many values lie in a range; a range that nobody can enter, or nobody can leave, says nothing."""
     low, high = inside
     counted: NDArray[np.bool_] = (data >= low) & (data <= high)
     can_enter = low <= high and low <= bounds[1] and high >= bounds[0]
@@ -176,7 +176,7 @@ def _count(data: Floats, bounds: Bounds, protects: Protects, inside: Bounds) -> 
 
 
 def _histogram(data: Floats, bounds: Bounds, protects: Protects) -> Effect:
-    """How many values are each of the whole numbers from bound to bound; a change is one less here, one more there."""
+    """Count the values at each whole number from bound to bound; a change is one less here, one more there."""
     bins = np.arange(round(bounds[0]), round(bounds[1]) + 1)
     n, one = len(data), 1.0 if protects == "presence" else 2.0
     return Effect(

@@ -67,7 +67,7 @@ class Exponential:
 
 
 def cheapest(micro_epsilon: Integers, people: Integers) -> Integers:
-    """What changing 0, 1, 2, ... of these people costs at least, in micro-ε."""
+    """Return what changing 0, 1, 2, ... of these people costs at least, in micro-ε."""
     return np.append(0, np.cumsum(np.repeat(micro_epsilon, people)))
 
 

@@ -64,5 +64,5 @@ class Ratio:
 
 
 def _inverted(grid: Floats, below: Floats, probabilities: Sequence[float]) -> Floats:
-    """Where each row reaches these probabilities; an end of the grid if nowhere."""
+    """Return where each row reaches these probabilities; an end of the grid if nowhere."""
     return np.array([np.interp(probabilities, row, at) for row, at in zip(below, grid, strict=True)])

@@ -102,7 +102,7 @@ def _checked(
 
 
 def _limits(statistic: str, bounds: tuple[float, float], protects: Protects, people: int) -> tuple[float, float]:
-    """Where the truth can lie, from what is declared: the scale of the noise is data and never shown."""
+    """Return where the truth can lie, from what is declared: the scale of the noise is data and never shown."""
     if statistic in ("count", "histogram"):
         return 0.0, float(people)
     if statistic != "sum":

@@ -118,7 +118,7 @@ class Pooled:
 
     @cached_property
     def pool(self) -> Pool:
-        """What turns noisy totals into answers."""
+        """Return what turns noisy totals into answers."""
         return pool_of(self.aggregate, self.specification, self.belief, self.bands, self.released)
 
 

@@ -181,7 +181,7 @@ class Pool:
 
     @property
     def _unit(self) -> float:
-        """What one step of everybody's average is in the answer."""
+        """Return what one step of everybody's average is in the answer."""
         people = 1 if self.aggregate.kind == "mean" else self.specification.size
         return float(self.aggregate.step) * people
 
@@ -275,7 +275,7 @@ class Pool:
         )
 
     def _relations(self, found: Estimate) -> list[Relation]:
-        """How the bands differ, in the units of one person."""
+        """Return how the bands differ, in the units of one person."""
         heads, micro, count = self.specification.heads, self.specification.micro, len(self.bands)
         people = [int(heads[slice(*band)].sum()) for band in self.bands]
         epsilons = [(float(micro[first]) / MICRO, float(micro[last - 1]) / MICRO) for first, last in self.bands]

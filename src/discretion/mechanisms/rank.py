@@ -58,7 +58,7 @@ class Rank:
 
     @property
     def scale(self) -> int:
-        """What a choice divides scores by."""
+        """Return what a choice divides scores by."""
         return 2 * MICRO * touched(self.aggregate)
 
     def scores(self, statistics: Statistics) -> Integers:
@@ -90,7 +90,7 @@ class Rank:
 
 
 def touched(aggregate: Aggregate) -> int:
-    """How many slots one person can change, counted once in every group: leaving one group for another is two."""
+    """Return how many slots one person can change, counted in every group: changing the group counts twice."""
     moves_group = aggregate.protects == "value" and aggregate.groups > 1
     return aggregate.rows_per_person * (2 if moves_group else 1)
 
@@ -141,7 +141,7 @@ def _cheapest(need: Integers, movers: Integers, absent: Integers, prices: Intege
 
 
 def _take(need: Integers, available: Integers) -> Integers:
-    """How much of each row of `available`, in order, it takes to cover `need`."""
+    """Return how much of each row of `available`, in order, it takes to cover `need`."""
     before = np.cumsum(available, axis=0) - available
     return np.clip(need - before, 0, available)
 

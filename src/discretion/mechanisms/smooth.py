@@ -64,7 +64,7 @@ class Smooth:
 
 
 def order(aggregate: Aggregate, people: int) -> int:
-    """Which of so many values is asked for: ⌈qn⌉, at least the first."""
+    """Return which of so many values is asked for: ⌈qn⌉, at least the first."""
     rank = aggregate.rank or 0
     return max(1, -int(-rank * people // 1))
 

@@ -31,14 +31,14 @@ class Stray(NamedTuple):
 
 
 def candidates(aggregate: Aggregate) -> int:
-    """How many answers there are."""
+    """Return how many answers there are."""
     return aggregate.upper - aggregate.lower + 1
 
 
 def by_price(
     aggregate: Aggregate, specification: Specification, prices: Integers, rates: Floats, touched: int
 ) -> Stray:
-    """Where d is the price of the slots that must change: at worst the cheapest are all on one side.
+    """Return where d is the price of the slots that must change: at worst the cheapest are all on one side.
 
     j slots cost at least the j smallest prices, a sum convex in j; so a straight line bounds the inverse beyond any
     point. A change mends a rank by at most 1, and the lead of the most frequent category by at most 2. The drift is
@@ -60,12 +60,12 @@ def by_price(
 
 
 def _changed(paid: float, price: Floats, slots: Floats) -> float:
-    """How many slots that much ε changes at most, the cheapest first; between whole slots, a part of one."""
+    """Return how many slots that much ε changes at most, the cheapest first; between whole slots, a part of one."""
     return float(np.interp(paid, np.append(0.0, np.cumsum(price * slots)), np.append(0.0, np.cumsum(slots))))
 
 
 def by_weight(aggregate: Aggregate, specification: Specification, influence: Integers, scale: float) -> Stray:
-    """Where d is a distance in weights: a share of the weight is a share of the (effective) people."""
+    """Return where d is a distance in weights: a share of the weight is a share of the (effective) people."""
     total = float(specification.heads @ influence) / MICRO * aggregate.rows_per_person / aggregate.groups
     if total == 0:
         raise Unsuitable("It would leave nobody to answer about.")

@@ -53,7 +53,7 @@ class WeightedRank:
 
     @property
     def scale(self) -> Fraction:
-        """What a choice divides scores by; those of quantiles are whole multiples of 1 / _denominator."""
+        """Return what a choice divides scores by; those of quantiles are whole multiples of 1 / _denominator."""
         return spread(self.aggregate) * _denominator(self.aggregate) * MICRO
 
     def scores(self, statistics: Statistics) -> Integers:
@@ -139,7 +139,7 @@ def propose(
 
 
 def _margin(aggregate: Aggregate) -> int:
-    """How far inside an extreme to aim so that 95% of answers are not beyond it, whatever the data, in micro-ε."""
+    """Return how far inside an extreme to aim, in micro-ε, so that for any data 95% of answers are inside."""
     return ceil(spread(aggregate) * MICRO * log(20 * candidates(aggregate))) if aggregate.rank in (0, 1) else 0
 
 

@@ -28,7 +28,7 @@ def everywhere(places: Iterable[tuple[object, bool]], number: str) -> Result:
 
 
 def best(name: str, among: list[str], where: Callable[[float], bool]) -> Check:
-    """Whether `name` has the smallest y of them all, wherever `where` holds."""
+    """Return whether `name` has the smallest y of them all, wherever `where` holds."""
 
     def check(points: Points) -> Result:
         xs = [x for x in points.xs("") if where(x)]
@@ -53,7 +53,7 @@ def ratio(
 
 
 def monotone(names: list[str], rising: bool, slack: float = NOISE) -> Check:
-    """Whether every curve only rises (falls), up to `slack` standard errors of a step."""
+    """Return whether every curve only rises (falls), up to `slack` standard errors of a step."""
 
     def check(points: Points) -> Result:
         if len(points.xs("")) < 2:
@@ -82,7 +82,7 @@ def steady(name: str, most: float) -> Check:
 
 
 def crossover(name: str, rivals: list[str], expected: float) -> Check:
-    """Whether `name` becomes the best about where the paper says, by interpolation of log error."""
+    """Return whether `name` becomes the best about where the paper says, by interpolation of log error."""
 
     def check(points: Points) -> Result:
         xs = points.xs("")

@@ -17,7 +17,7 @@ __all__ = ["catalogue", "plan", "run"]
 
 
 def catalogue(jobs: list[Job]) -> list[dict[str, Any]]:
-    """What there is to compute, and how long each takes."""
+    """Return what there is to compute, and how long each takes."""
     return [
         {"figure": figure.id, "title": figure.title, "runs": effort.runs, "seconds": figure.expected_seconds(effort)}
         for figure, effort in jobs

@@ -199,7 +199,7 @@ def items_file(path: Path) -> tuple[Any, Any]:
 
 
 def recognise(path: Path) -> Source:
-    """Which kind of figures a file can serve, by its columns."""
+    """Return which kind of figures a file can serve, by its columns."""
     columns = set(_columns(path))
     if columns & {"pincp", "education_num"}:
         return "census"

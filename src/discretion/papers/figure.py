@@ -165,7 +165,7 @@ class Figure:
             raise InvalidDeclaration(f"Figure {self.id} needs a claim, a step, and a quick run that is no longer.")
 
     def expected_seconds(self, effort: Effort) -> float:
-        """How long it takes, about, on one core."""
+        """Return how long it takes, about, on one core."""
         if not self.runs:
             return self.seconds
         return self.overhead + self.seconds * effort.runs / self.runs * (self.thinned if effort.quick else 1.0)
@@ -204,17 +204,17 @@ class Computed:
 
     @property
     def data(self) -> str:
-        """Which data was used."""
+        """Return which data was used."""
         if self.effort.data is not None:
             return f"real, {self.effort.data.name}"
         return f"generated, {self.figure.data}" if self.figure.runs else self.figure.data
 
     def gains(self) -> list[str]:
-        """What `auto` gives beside the best of the paper's mechanisms, by curve."""
+        """Return what `auto` gives beside the best of the paper's mechanisms, by curve."""
         return [line for name in self.points.names("auto") if (line := _gain(self.points, name, self.figure.axes))]
 
     def score(self) -> str:
-        """How many claims came out which way."""
+        """Return how many claims came out which way."""
         words = [verdict.word for verdict in self.verdicts]
         return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
 

@@ -146,7 +146,7 @@ def automatic_error(data: Floats, bounds: tuple[float, float], epsilon: float, r
 
 
 def legend(curve: str) -> dict[str, Any]:
-    """What every point of a curve says about itself."""
+    """Return what every point of a curve says about itself."""
     by = "auto" if curve in (SMOOTH, AUTO) else "paper"
     return {"curve": curve, "by": by, "relation": INDIVIDUAL if curve.startswith("iDP") else "value"}
 
@@ -188,7 +188,7 @@ def _three_is_best(points: Points) -> Result:
 
 
 def _gap(curve: str, least: float, sizes: list[int]) -> Check:
-    """Whether `curve` has at least so many times iDP's error at ε = 1, everywhere."""
+    """Return whether `curve` has at least so many times iDP's error at ε = 1, everywhere."""
 
     def check(points: Points) -> Result:
         ratios = [

@@ -64,7 +64,7 @@ def _binary() -> list[Point]:
 
 
 def _attack(effort: Effort) -> list[Point]:
-    """What an observer reads off answers at a small total ε, by the library's attacks."""
+    """Return what an observer reads off answers at a small total ε, by the library's attacks."""
     return [
         Point(
             curve=row.against,

@@ -32,7 +32,7 @@ def fill(page: Path, folder: Path) -> None:
 
 
 def count(text: str) -> tuple[int, int]:
-    """How many claims a filled page calls reproduced, and how many not."""
+    """Return how many claims a filled page calls reproduced, and how many not."""
     return text.count("- **reproduced**"), text.count("- **not reproduced**")
 
 

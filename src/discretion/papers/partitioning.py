@@ -87,7 +87,7 @@ def _panel_points(panel: str, specification: Specification, queries: Integers, r
 
 
 def _level_contenders() -> list[Contender]:
-    """What needs no threshold."""
+    """Return what needs no threshold."""
 
     def cut(curve: str, cuts: str, ensemble: str) -> Contender:
         return Contender(

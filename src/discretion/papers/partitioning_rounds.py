@@ -22,7 +22,7 @@ BOUND = "bound of the theorem"
 
 
 def rounds(effort: Effort) -> Iterator[list[Point]]:
-    """What is left of the squared budgets after T rounds, beside the bound; and what later rounds are worth."""
+    """Return what is left of the squared budgets after T rounds, beside the bound; and what later rounds are worth."""
     levels = np.unique(np.rint(np.linspace(0.01, 1, MANY) * MICRO).astype(np.int64))
     heads = np.full(levels.size, PEOPLE["US"] // levels.size)
     everybody = Specification(epsilons=tuple(levels.tolist()), people=tuple(heads.tolist()))

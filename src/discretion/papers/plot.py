@@ -104,7 +104,7 @@ def _legend_columns(names: list[str], width: float) -> int:
 
 
 def _looks(outcome: Computed) -> dict[str, dict[str, Any]]:
-    """How each curve is drawn: the paper's with markers, ours heavy and without, references grey."""
+    """Return how each curve is drawn: the paper's with markers, ours heavy and without, references grey."""
     looks: dict[str, dict[str, Any]] = {}
     for number, name in enumerate(outcome.points.names("paper")):
         looks[name] = {"color": PAPER[number % 8], "marker": MARKERS[number % 8], "lw": 1.4, "ms": 4.5, "zorder": 3}

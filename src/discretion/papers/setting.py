@@ -74,7 +74,7 @@ def median_trial(setting: Setting, rng: Any) -> Trial:
 
 
 def count_of(contender: Contender) -> Aggregate:
-    """How many people have a one."""
+    """Return how many people have a one."""
     return Aggregate(kind="count", protects=contender.protects)
 
 

@@ -199,7 +199,7 @@ NOTE = (
 
 
 def _trend(points: Points) -> Result:
-    """What the counts show: best at the mean, sharply worse below it, partitioning almost as good as the best."""
+    """Check the counts: best at the mean, sharply worse below it, partitioning almost as good as the best."""
     excess = {
         panel: {x: points.y(SAMPLE, x, panel) - points.y(PLAIN, x, panel) for x in SHARES} for panel in OF_THE_PAPER
     }

@@ -35,7 +35,7 @@ class Trial:
     truth: float
 
     def statistics(self, measure: Measure, rng: Any = None) -> Statistics:
-        """What an engine would compute from these people's rows."""
+        """Return what an engine would compute from these people's rows."""
         rows = ArrayRows(column=self.column, cohort=self.cohort, cohorts=len(self.specification.epsilons))
         return compute(Request(measures=(measure,), source=rows), rng)[0]
 
@@ -54,7 +54,7 @@ class Contender:
 
     @property
     def legend(self) -> dict[str, Any]:
-        """What every point of the curve says about itself."""
+        """Return what every point of the curve says about itself."""
         return {"curve": self.curve, "by": self.by, "relation": self.protects}
 
     def tuned(self, aggregate: Aggregate, specification: Specification) -> Mechanism:

@@ -67,7 +67,7 @@ class Plan(Shown):
 
     @property
     def request(self) -> Request[Any]:
-        """What the engine must compute."""
+        """Return what the engine must compute."""
         return Request(measures=tuple(choice.mechanism.measure for choice in self.choices), source=self.source)
 
     @property
@@ -173,7 +173,7 @@ def _choose_one(
 
 
 def _reasons(candidates: Sequence[Candidate]) -> list[str]:
-    """Why each is unsuitable; those with one reason share a line."""
+    """Say why each is unsuitable; those with one reason share a line."""
     names: dict[str, list[str]] = {}
     for candidate in candidates:
         names.setdefault(candidate.reason, []).append(candidate.name)
@@ -290,7 +290,7 @@ def _candidate_row(candidate: Candidate, chosen: Candidate) -> tuple[str, ...]:
 
 
 def _charge_sheet(plan: Plan) -> Sheet:
-    """What everybody pays; the middle of a long list of levels is left out."""
+    """Return what everybody pays; the middle of a long list of levels is left out."""
     losses = plan.guarantee.losses
     offered = np.sum([choice.specification.micro for choice in plan.releases], axis=0).tolist()
     rows = [

@@ -92,7 +92,7 @@ class Query:
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
-        """What is to be planned, one each."""
+        """Return what is to be planned, one each."""
         return tuple(one.aggregate for one in self.asked)
 
     @property
@@ -389,7 +389,7 @@ def _check_size(query: Query, found: RowSet) -> None:
 
 
 def _released(query: Query) -> list[exp.Expr]:
-    """What is computed from released values and shown or sorted by."""
+    """Return what is computed from released values and shown or sorted by."""
     return [column.expression for column in query.columns] + [term.expression for term in query.order]
 
 

@@ -69,7 +69,7 @@ def asked(node: exp.Expr, relation: RowSet, groups: int) -> Asked:
 
 
 def _rank(node: exp.Expr) -> tuple[exp.Expr, Fraction | None]:
-    """Which quantile is asked for, and the aggregate over its column."""
+    """Return which quantile is asked for, and the aggregate over its column."""
     if isinstance(node, (exp.Min, exp.Max, exp.Median)):
         only(node, "this")
         return node, {exp.Min: Fraction(0), exp.Max: Fraction(1), exp.Median: Fraction(1, 2)}[type(node)]
@@ -189,7 +189,7 @@ def refuse_aggregate(node: exp.Expr) -> None:
 
 
 def is_person(value: Scalar, table: Table) -> bool:
-    """Whether it is the person's column itself: what is computed from it can be the same for several people."""
+    """Return whether it is the person's column itself: what is computed from it can be the same for several people."""
     return value.columns == {table.person} and isinstance(value.plain.unnest(), exp.Column)
 
 
@@ -202,7 +202,7 @@ def _not_the_person(node: exp.Expr, value: Scalar, table: Table) -> None:
 
 
 def _complete(relation: RowSet, one_row: bool = True) -> bool:
-    """Whether everybody in the register takes part, so that the number of people is public.
+    """Return whether everybody in the register takes part, so that the number of people is public.
 
     Even a single group leaves out those whose key is another: GROUP BY CASE WHEN smoker THEN 'yes' END is a filter.
     How many have rows left to be put together is private.

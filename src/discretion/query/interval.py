@@ -16,7 +16,7 @@ MOST_POWER = 64  # of a power whose bounds are worked out
 
 
 def span(node: exp.Expr, left: Scalar, right: Scalar) -> tuple[Side, Side]:
-    """Where a result lies, by interval arithmetic."""
+    """Return where a result lies, by interval arithmetic."""
     a, b, c, d = left.low, left.high, right.low, right.high
     if a is None or b is None or c is None or d is None:
         return None, None
@@ -57,7 +57,7 @@ def few_values(node: exp.Expr, left: Scalar, right: Scalar) -> tuple[Any, ...] |
 
 
 def image(node: exp.Expr, part: Scalar, step: Fraction) -> tuple[Side, Side]:
-    """Where a function of one number lies."""
+    """Return where a function of one number lies."""
     if isinstance(node, exp.Sign):
         return Fraction(-1), Fraction(1)
     if part.low is None or part.high is None:

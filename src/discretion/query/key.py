@@ -51,7 +51,7 @@ def terms(select: exp.Select, found: RowSet) -> list[exp.Expr]:
 
 
 def _meant(node: exp.Expr, items: Sequence[exp.Expr], aliases: Mapping[str, exp.Expr], found: RowSet) -> exp.Expr:
-    """What a GROUP BY term stands for: a column, the alias or the number of a selected expression, or itself."""
+    """Return what a GROUP BY term stands for: a column, the alias or the number of a selected expression, or itself."""
     if isinstance(node, exp.Literal) and not node.is_string:
         number = int(node.this) if str(node.this).isdigit() else 0
         if not 1 <= number <= len(items):

@@ -274,7 +274,7 @@ def choice(node: exp.Expr, operands: Operands) -> Scalar:
 
 
 def merged(results: Sequence[Scalar]) -> Scalar:
-    """What is known of a value that is one of `results`, which are of one type."""
+    """Return what is known of a value that is one of `results`, which are of one type."""
     known = [part for part in results if part.kind != "null" and not (part.literal and not part.values)]
     if not known:
         raise QueryRefused("A CASE or COALESCE whose results are all NULL says nothing. Give it a result.")

@@ -39,7 +39,7 @@ def _in_order(tokens: Sequence[Token], params: Sequence[Value]) -> list[tuple[in
     marks = [token for token in tokens if token.token_type == TokenType.PLACEHOLDER and token.text == "?"]
     if len(marks) != len(params):
         raise InvalidDeclaration(
-            f"The question has {len(marks)} parameter(s) written ?, and params has {len(params)} value(s). Values for "
+            f"params must have one value for each ?, got {len(params)} for {len(marks)}. Values for "
             "$name are given as a mapping: params={'name': 40}."
         )
     pairs = enumerate(zip(marks, params, strict=True), start=1)

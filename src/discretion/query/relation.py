@@ -42,7 +42,7 @@ _CLAUSES = {
 
 
 def relation(select: exp.Select, tables: Tables) -> RowSet:
-    """Where a SELECT reads from, filters included."""
+    """Return where a SELECT reads from, filters included."""
     tables = _define(select, tables)
     source = select.args.get("from_")
     if source is None:

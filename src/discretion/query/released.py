@@ -31,7 +31,7 @@ def typed(node: exp.Expr, aggregates: Sequence[exp.Expr], keys: Mapping[str, Sca
     known: dict[str, Scalar] = {}
 
     def named(part: exp.Expr) -> exp.Expr:
-        """What the analyst wrote, as one name: messages quote it."""
+        """Return what the analyst wrote, as one name: messages quote it."""
         if not isinstance(part, (exp.Placeholder, exp.Column)):
             return part
         released = isinstance(part, exp.Placeholder)

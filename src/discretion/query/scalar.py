@@ -68,7 +68,7 @@ class Scalar:
 
     @property
     def kind(self) -> Kind:
-        """Whether it is a number, a text and so on."""
+        """Return whether it is a number, a text and so on."""
         return "other" if self.type == "other" else types.kind_of(self.type)
 
     @property

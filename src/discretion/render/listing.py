@@ -61,7 +61,7 @@ class Listing(Shown):
         return [Sheet(columns=self.columns, rows=tuple(self.rows()), numbers=numbers)]
 
     def _numbers(self) -> list[bool]:
-        """Which columns hold numbers: they are aligned at the right."""
+        """Return which columns hold numbers: they are aligned at the right."""
         return [pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in self.table.schema.types]
 
 

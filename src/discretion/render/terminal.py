@@ -21,7 +21,7 @@ PLAIN = Box(str(SIMPLE_HEAD).replace("─", "-"), ascii=True)
 
 
 def terminal() -> Console:
-    """Where commands print. In a pipe nothing is wrapped: a row is a line, for grep and for files."""
+    """Return where commands print. In a pipe nothing is wrapped: a row is a line, for grep and for files."""
     console = Console()
     wrapped = console.is_terminal or "COLUMNS" in os.environ
     return console if wrapped else Console(width=ENDLESS)

@@ -56,11 +56,11 @@ class Exchange:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """What everybody was promised together: the budget, or without one what the person most asked has paid."""
+        """Return what everybody was promised: the budget, or without one the most that a person has paid."""
         return self.similarity.promise(self.budget if self.budget is not None else int(self.spent.max()))
 
     def item_totals(self, profiles: Profiles) -> sparse.csr_array:
-        """What every held item has lost so far in micro-ε, rounded up. For their owners: it shows items and weights."""
+        """Return what every held item has lost, in micro-ε, rounded up. For owners only: it shows their items."""
         owner = np.repeat(np.arange(self.people), profiles.sizes)
         lost = -(-self.spent[owner] * profiles.weights.data // WHOLE)
         return sparse.csr_array((lost, profiles.weights.indices, profiles.weights.indptr), shape=profiles.weights.shape)

@@ -50,7 +50,7 @@ class Function:
 
     @property
     def items(self) -> int:
-        """How many items it reads."""
+        """Return how many items it reads."""
         return len(self.bounds)
 
     @cached_property

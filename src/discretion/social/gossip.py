@@ -114,7 +114,7 @@ def nearest(exchange: Exchange, seen: Seen, neighbours: int, queue: Queue = "bes
 
 
 def expected_peers(protocol: Protocol, people: int, rng: Rng = None) -> int:
-    """How many peers one person is expected to be compared with, from a rehearsal that looks at no profile. Public."""
+    """Estimate with how many peers one person is compared, from a rehearsal without profiles. Public."""
     return max(1, int(np.ceil(protocol(Exchange(_Rehearsal(people=people), rng=rng)).releases.mean())))
 
 
@@ -160,6 +160,6 @@ def _column(people: int, peers: int, width: int, rng: Rng) -> Integers:
 
 
 def _carry(before: Integers, waited: Integers, after: Integers) -> Integers:
-    """How long each entry of the new view has waited: as before if it was there, else 0."""
+    """Return how long each entry of the new view has waited: as before if it was there, else 0."""
     same = (after[:, :, None] == before[:, None, :]) & (after[:, :, None] != NOBODY)
     return np.asarray((same * waited[:, None, :]).max(axis=2))

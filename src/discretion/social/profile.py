@@ -88,7 +88,7 @@ class Profiles:
 
     @property
     def sizes(self) -> Integers:
-        """How many items each person holds. Private unless declared public."""
+        """Return how many items each person holds. Private unless declared public."""
         return np.asarray(np.diff(self.weights.indptr), dtype=np.int64)
 
     @property

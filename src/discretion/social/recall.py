@@ -175,7 +175,7 @@ def naive(epsilon: float, shares: Mapping[str, float], *, dropped: float = 1.0, 
 
 
 def homogeneous(epsilon: float, shares: Mapping[str, float], *, dropped: float = 1.0, **ranking: Any) -> Preparation:
-    """What Naive was meant to be: the same people at a true ε/2, weight 1."""
+    """Return what Naive was meant to be: the same people at a true ε/2, weight 1."""
     return Preparation(
         name=f"homogeneous ε/2, ε={epsilon:g}",
         build=hdp(epsilon / 2, **ranking).build,

@@ -76,7 +76,7 @@ class Response:
         return self.profiles.people
 
     def promise(self, micro_epsilon: int) -> Guarantee:
-        """What everybody is promised who has paid this much."""
+        """Return what everybody is promised who has paid this much."""
         return promise(micro_epsilon)
 
     def join(self, rng: Rng) -> Draw:

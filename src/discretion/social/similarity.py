@@ -97,7 +97,7 @@ class ScalarProduct:
         return Fraction(self.whole * MICRO, self.micro_epsilon)
 
     def promise(self, micro_epsilon: int) -> Guarantee:
-        """What everybody is promised who has paid this much."""
+        """Return what everybody is promised who has paid this much."""
         return promise(micro_epsilon)
 
     def steps(self, left: Integers, right: Integers) -> Integers:

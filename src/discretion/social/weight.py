@@ -62,7 +62,7 @@ def westin(shares: Mapping[str, float], people: int, rng: Rng = None) -> Integer
 
 
 def loss(micro_epsilon: int, weight: Integers) -> Integers:
-    """What an item of this weight loses when an item of weight 1 loses `micro_epsilon`, rounded up."""
+    """Return what an item of this weight loses when an item of weight 1 loses `micro_epsilon`, rounded up."""
     return -(-micro_epsilon * weight // WHOLE)
 
 

@@ -210,7 +210,7 @@ def _truncated(write: _Writer, node: exp.Expr) -> str:
 
 
 def _difference(write: _Writer, node: exp.DateDiff) -> str:
-    """How many borders of a unit lie between two moments; of weeks, how many times seven days."""
+    """Return how many borders of a unit lie between two moments; of weeks, how many times seven days."""
     last, first, unit = write.sql(node, "this"), write.sql(node, "expression"), node.args["unit"].name.upper()
     if unit in _MONTHS:
         size = _MONTHS[unit]
