@@ -4,6 +4,7 @@ Executors are processes of their own. The program kills those that it started, a
 """
 
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
+import pyspark
 from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -40,7 +42,6 @@ def started(folder: Path) -> SparkSession:
         "spark.log.level": "OFF",
         "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }
-    os.environ["SPARK_WORKER_DIR"] = str(folder / "work")
     builder = SparkSession.builder
     for name, setting in settings.items():
         builder = builder.config(name, setting)
@@ -102,7 +103,9 @@ def main(folder: Path) -> None:
     done.set()
     disturber.join()
     time.sleep(0.1)
+    work = Path(pyspark.__file__).parent / "work" / session.sparkContext.applicationId
     session.stop()
+    shutil.rmtree(work, ignore_errors=True)  # logs of workers: Spark puts them next to itself
     print(calm, disturbed, len(killed), sep="\n")
 
 

@@ -329,6 +329,7 @@ OPERATIONS: dict[type[exp.Expr], Rule] = {
     exp.Case: _case,
     exp.Sum: _sum,
     exp.Count: _function("COUNT", "this"),
+    exp.AnyValue: _function("MIN", "this"),  # the same one when a task is run again
     exp.Min: _function("MIN", "this"),
     exp.Max: _function("MAX", "this"),
     exp.RowNumber: lambda write, node: "ROW_NUMBER()",
