@@ -129,14 +129,15 @@ def test_from_the_link_to_a_table_an_invitation_a_stop_and_a_resume(visit, town,
         assert 2 == len(db.sql(f"SELECT region, COUNT(*) FROM {name} WHERE age > 30 GROUP BY region"))
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_pages_are_accessible_and_fit_a_phone(steward, accessible, path):
+def test_pages_are_accessible_and_fit_a_phone(steward, accessible):
     here = steward(phone=True)
-    page = here.go(path)
-    accessible(page)
-    page.set_viewport_size({"width": 1280, "height": 900})
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-    assert len(page.content()) < 100_000
+    for path in PAGES:
+        page = here.go(path)
+        accessible(page)
+        page.set_viewport_size({"width": 1280, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), path
+        assert len(page.content()) < 100_000, path
+        page.set_viewport_size({"width": 390, "height": 844})
 
 
 def test_a_new_letter_replaces_the_earlier_code_and_letters_are_accessible(visit, town, steward, accessible):
@@ -240,6 +241,16 @@ def test_a_policy_is_changed_and_everything_else_stays(town, steward):
     assert {"cost": (0.0, 1_000.0)} == dict(table.bounds)
 
 
+def waiting(page) -> str:
+    """Return what waits; a busy machine may need several looks to check the sources."""
+    for _ in range(60):
+        told = page.get_by_role("heading", name="What waits for you").locator("..").inner_text()
+        if "still being checked" not in told:
+            break
+        page.reload()
+    return told
+
+
 def test_the_overview_says_what_waits(tmp_path, visit, accessible):
     """Edited data, a stop, a token that ends soon; and after a refresh they are gone."""
     with served(tmp_path) as town:
@@ -249,7 +260,7 @@ def test_the_overview_says_what_waits(tmp_path, visit, accessible):
         parquet.write_table(rows.slice(1), tmp_path / "visits.parquet")
         here = visit(town=town)
         page = here.sign_in(town.house.access.link("sam"))
-        waits = page.get_by_role("heading", name="What waits for you").locator("..").inner_text()
+        waits = waiting(page)
         assert all(re.search(part, waits) for part in ("patients and visits", "visits was edited", "“notebook” of ada"))
         accessible(page)
         page.get_by_role("link", name="admit it").click()
@@ -257,6 +268,6 @@ def test_the_overview_says_what_waits(tmp_path, visit, accessible):
         assert "The data is admitted as it is now" in page.inner_text("main")
         page.get_by_role("button", name="Answer questions about patients and visits again").click()
         page.get_by_role("link", name="Overview").click()
-        waits = page.get_by_role("heading", name="What waits for you").locator("..").inner_text()
+        waits = waiting(page)
         assert "edited" not in waits.replace("no source was edited", "")
         assert "Nobody can ask" not in waits

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from discretion.declaration.source import SUFFIXES
+from discretion.declaration.source import SUFFIXES, Source
 from discretion.declaration.table import COPY
 from discretion.errors import DiscretionError, InvalidDeclaration, InvalidPreference, LedgerFailed, ServiceFailed
 from discretion.service.declaring import (
@@ -97,8 +97,16 @@ async def _columns(call: Call, source: str) -> Mapping[str, str]:
 async def _choosing(call: Call, *, problems: list[tuple[str, str]] | None = None) -> Response:
     data = call.house.settings.data
     files = await call.house.read(_files, data, call.house.settings.ledger) if data is not None else []
+    root = "" if data is None else f"{data.resolve()}/"
+    known = {
+        place.removeprefix(root): one.name
+        for one in await call.house.read(call.house.db.tables)
+        for place in (Source.from_json(one.origin).places if one.origin else (one.source,))
+    }
+    listed = [(file, f"{file} (protected as {known[file]})" if file in known else file) for file in files]
     content: dict[str, Any] = {
         "files": files,
+        "listed": listed,
         "most": MOST_FILES,
         "data": data,
         "typed": {**EMPTY, "source": "", **call.said},
