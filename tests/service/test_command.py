@@ -141,3 +141,25 @@ def test_ready_links_lead_each_role_to_its_own_pages(town):
             assert {"steward": "/steward", "analyst": "/ask", "person": "/me"}[role] == client.get("/").headers[
                 "location"
             ]
+
+
+@pytest.mark.slow
+def test_the_demonstration_is_served_from_a_folder_that_is_thrown_away(tmp_path):
+    port = free_port()
+    words = [sys.executable, "-m", "discretion", "demo", "--serve", "--port", str(port)]
+    kept = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen(words, env={**os.environ, "TMPDIR": str(tmp_path)}, **kept) as process:
+        try:
+            told = ""
+            while "nothing is kept" not in told and (line := process.stdout.readline()):
+                told += line
+            codes = re.findall(r"/sign-in\?code=(\S+)", told)
+            transport = httpx.HTTPTransport(retries=8)
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, transport=transport) as browser:
+                for code, home in zip(codes, ("/steward", "/ask", "/me"), strict=True):
+                    assert 303 == browser.post("/sign-in", data={"code": code}).status_code
+                    assert home == browser.get("/").headers["location"]
+                    assert 200 == browser.get(home).status_code
+        finally:
+            process.send_signal(signal.SIGTERM)
+    assert [] == list(tmp_path.glob("discretion-clinic-*"))

@@ -2,10 +2,12 @@
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
+from signal import SIGTERM, signal
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -147,7 +149,9 @@ def serve_clinic(console: Console, port: int) -> None:
             console.print(Text(line), soft_wrap=True)
 
         here: dict[str, Any] = {"host": "127.0.0.1", "port": port, "tls": None, "behind_proxy": False}
-        server.serve(settings, **here, tell=tell, greet=greet, level="WARNING")
+        signal(SIGTERM, lambda *_: sys.exit(0))  # so that the folder is thrown away then, too
+        with suppress(KeyboardInterrupt):
+            server.serve(settings, **here, tell=tell, greet=greet, level="WARNING")
 
 
 def invent_survey(folder: Path, *, people: int = 2_000, seed: int = 2016) -> None:
