@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import discretion as dn
-from discretion import compound
+from discretion import compound, derived
 from discretion.engines.duckdb import above
 from discretion.errors import BudgetExhausted, QueryRefused
 from discretion.noise import simulation
@@ -124,6 +124,39 @@ def test_errors_are_passed_on_simulated_or_unknown(db: dn.Connection) -> None:
     assert "one" not in found.errors
     assert any("simulated" in remark for remark in found.remarks())
     assert found.errors == db.sql(sql, share=0.01).errors  # the same draws every time
+
+
+def test_biases_of_all_groups_may_have_one_direction(tmp_path: Path) -> None:
+    """With nothing assumed, every count may be too small by its bias: so may their sum, by all of them together."""
+    with dn.connect(tmp_path / "l.discretion") as opened:
+        mixed = people().set_column(1, "epsilon", pa.array([0.1, 5.0, 5.0] * 40))
+        opened.protect("t", mixed, person="id", epsilon="epsilon", keys={"region": REGIONS})
+        how: Any = {"share": 0.5, "mechanism": "stretch"}
+        part = opened.sql("SELECT region, COUNT(*) AS n FROM t GROUP BY region", **how)
+        biases = sum(one.bias for one in part.errors["n"])
+        total = opened.sql("SELECT SUM(n) AS n FROM (SELECT region, COUNT(*) AS n FROM t GROUP BY region)", **how)
+    assert biases > 10
+    assert total.errors["n"][0].total > 0.9 * biases
+
+
+def test_aggregates_released_together_may_share_their_noise(tmp_path: Path) -> None:
+    """Nobody knows how the noises of two columns of a part are related, so they count as if they added up."""
+    inner = "SELECT COUNT(*) AS n, SUM(age) AS s FROM t WHERE ill"
+    with dn.connect(tmp_path / "l.discretion") as opened:
+        opened.protect("t", people(epsilon=1.0), person="id", epsilon="epsilon", bounds={"age": (0, 99)})
+        part = opened.sql(inner)
+        found = opened.sql(f"SELECT 100 * n + s AS up, s - 100 * n AS down FROM ({inner})")
+    together = 100 * part.errors["n"][0].noise + part.errors["s"][0].noise
+    assert found.errors["up"][0].total > 0.8 * together
+    assert found.errors["down"][0].total > 0.8 * together
+
+
+def test_a_number_that_happens_to_be_a_released_one_has_not_its_error() -> None:
+    """n + m is n where m came out as 0, but only in the answer, not with other noise."""
+    worlds = [{"part_0": pa.table({"_a0": [n], "_a1": [m]})} for n, m in ((5.0, 0.0), (6.1, 0.3))]
+    found = [{"both": (5.0,), "n": (5.0,)}, {"both": (6.4,), "n": (6.1,)}]
+    assert derived._origin("both", found, worlds) is None
+    assert (0, 0) == derived._origin("n", found, worlds)
 
 
 # Nothing else can be reached ----------------------------------------------------------------------------------------

@@ -1,12 +1,17 @@
-"""Derived: SQL above released values gives an answer of its own, with errors by draws from the known noise."""
+"""Derived: SQL above released values gives an answer of its own, with errors by draws from the known noise.
 
-from collections.abc import Iterator, Mapping, Sequence
+How the errors of a part are related is not known: aggregates that were released together share their noise, and biases
+of all groups may have one direction. So worlds of several kinds are drawn, and the kind with the largest error counts.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
+from itertools import product
 from math import inf, isfinite, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +21,9 @@ from discretion.query import Query
 from discretion.query.division import PART, Division
 from discretion.release import Error, Release
 
-DRAWS = 100
+DRAWS = 40  # of each kind
+PROVED = 6  # worlds in which a column must be one of a part, so that it has the error of that
+MOST_SIGNED = 3  # columns of a part whose signs are all tried; of more, two patterns are
 SEED = 20_240_117  # of the draws: the same answer has the same errors
 UNKNOWN = Error(bias=inf, noise=inf)
 _ARROW = {
@@ -50,13 +57,18 @@ def derive(division: Division, releases: Sequence[Release]) -> Release:
     base = dict(zip(names, (part.table() for part in parts), strict=True))
     above = _database()
     above.refuse_unsafe(division.outer, base)
-    rng = simulation(SEED)
-    worlds = ({name: part.drawn(rng) for name, part in zip(names, parts, strict=True)} for _ in range(DRAWS))
-    moved = {name: part.shifted() for name, part in zip(names, parts, strict=True)}
-    first, other, *draws = (
-        _plain(found) for found in above.select_released(division.outer, _chain(base, moved, worlds))
-    )
-    errors = _errors(first, other, draws, parts)
+    rng, kinds = simulation(SEED), _kinds(parts)
+    worlds = [base, {name: part.shifted() for name, part in zip(names, parts, strict=True)}]
+    worlds += [
+        {name: part.drawn(rng, kind) for name, part in zip(names, parts, strict=True)}
+        for kind in kinds
+        for _ in range(DRAWS)
+    ]
+    found = [_plain(one) for one in above.select_released(division.outer, worlds)]
+    first, other, *draws = found
+    by_kind = [draws[start : start + DRAWS] for start in range(0, len(draws), DRAWS)]
+    origins = {name: _origin(name, found[:PROVED], worlds[:PROVED]) for name in first}
+    errors = _errors(first, other, by_kind, origins, parts)
     return replace(
         releases[-1],
         columns=first,
@@ -73,10 +85,23 @@ def _database() -> Any:
     return import_module("discretion.engines.duckdb.above")
 
 
-def _chain(base: Any, moved: Any, worlds: Iterator[Any]) -> Iterator[Any]:
-    yield base
-    yield moved
-    yield from worlds
+class _Kind(NamedTuple):
+    """How the errors of a part are related in a world."""
+
+    signs: tuple[float, ...]  # of the columns, whose noise is the same but for these; (): their noises are independent
+    one_way: bool  # the biases of all groups have the same direction
+
+
+def _kinds(parts: Sequence["_PartTable"]) -> list[_Kind]:
+    """Return the kinds of worlds that can make a difference for these parts."""
+    columns = max(len(part.values) for part in parts)
+    signs: list[tuple[float, ...]] = [()]
+    if 1 < columns <= MOST_SIGNED:
+        signs += [(1.0, *rest) for rest in product((1.0, -1.0), repeat=columns - 1)]
+    elif columns > MOST_SIGNED:
+        signs += [(1.0,) * columns, tuple(1.0 - 2.0 * (place % 2) for place in range(columns))]
+    ways = [False, True] if any(part.is_biased() for part in parts) else [False]
+    return [_Kind(pattern, one_way) for pattern in signs for one_way in ways]
 
 
 class _PartTable:
@@ -93,12 +118,17 @@ class _PartTable:
     def table(self) -> pa.Table:
         return _table(self.query, self.keys, self.values)
 
-    def drawn(self, rng: Any) -> pa.Table:
+    def is_biased(self) -> bool:
+        """Return whether a value may be off for another reason than noise."""
+        return any(error.bias + error.pull > 0 for column in self.errors for error in column if _is_known(error))
+
+    def drawn(self, rng: Any, kind: _Kind) -> pa.Table:
         """Return the table with other noise of the same size, and the worst bias to either side."""
-        columns = []
-        for values, errors in zip(self.values, self.errors, strict=True):
-            noise = rng.laplace(size=len(values)) / sqrt(2)
-            sides = rng.choice([-1.0, 1.0], size=len(values))
+        rows, columns = len(self.keys), []
+        shared = rng.laplace(size=rows) / sqrt(2)
+        for place, (values, errors) in enumerate(zip(self.values, self.errors, strict=True)):
+            noise = kind.signs[place] * shared if kind.signs else rng.laplace(size=rows) / sqrt(2)
+            sides = rng.choice([-1.0, 1.0], size=1 if kind.one_way else rows) * np.ones(rows)
             columns.append(
                 [
                     one + noise[row] * errors[row].noise + sides[row] * (errors[row].bias + errors[row].pull)
@@ -117,10 +147,11 @@ class _PartTable:
         ]
         return _table(self.query, self.keys, columns)
 
-    def error_of(self, place: int, value: float) -> Error | None:
-        """Return the error of a value that was passed on as it is; the largest if several are equal."""
-        found = [self.errors[place][row] for row, one in enumerate(self.values[place]) if one == value]
-        return max(found, key=lambda error: error.total, default=None)
+    def passed_on(self, place: int, values: Sequence[Any]) -> tuple[Error, ...]:
+        """Return the errors of values that were passed on as they are; the largest if several are equal."""
+        known = list(zip(self.values[place], self.errors[place], strict=True))
+        same = ([error for one, error in known if one == value] if value is not None else [] for value in values)
+        return tuple(max(errors, key=lambda error: error.total, default=UNKNOWN) for errors in same)
 
 
 def _is_known(error: Error) -> bool:
@@ -169,22 +200,34 @@ def _shown(value: Any) -> Any:
 
 
 def _errors(
-    first: Columns, other: Columns, draws: Sequence[Columns], parts: Sequence[_PartTable]
+    first: Columns,
+    other: Columns,
+    by_kind: Sequence[Sequence[Columns]],
+    origins: Mapping[str, tuple[int, int] | None],
+    parts: Sequence[_PartTable],
 ) -> dict[str, tuple[Error, ...]]:
     """Return the error of every column that depends on released values: passed on, simulated, or unknown."""
     rows = len(next(iter(first.values())))
-    where = [_places(first, world) for world in draws]
+    where = [[_places(first, world) for world in draws] for draws in by_kind]
     shifted = _places(first, other)
     found: dict[str, tuple[Error, ...]] = {}
     for name, values in first.items():
         if not any(isinstance(one, int | float) and not isinstance(one, bool) for one in values):
             continue
-        column = [_cell(name, row, first, other, shifted, draws, where) for row in range(rows)]
+        column = [
+            _worst([_cell(name, row, first, other, shifted, *drawn) for drawn in zip(by_kind, where, strict=True)])
+            for row in range(rows)
+        ]
         if any(error is not None for error in column):
-            passed = _passed_on(values, parts)
+            origin = origins[name]
+            passed = None if origin is None else parts[origin[0]].passed_on(origin[1], values)
             found[name] = passed or tuple(error or Error(bias=0.0, noise=0.0) for error in column)
     last = list(first)[-1]
     return found or {last: (UNKNOWN,) * rows}
+
+
+def _worst(errors: Sequence[Error | None]) -> Error | None:
+    return max((error for error in errors if error is not None), key=lambda error: error.total, default=None)
 
 
 def _cell(
@@ -207,13 +250,15 @@ def _cell(
     return Error(bias=0.0, noise=float(np.sqrt(np.mean(moved**2))), simulated=True) if np.any(moved) else None
 
 
-def _passed_on(values: Sequence[Any], parts: Sequence[_PartTable]) -> tuple[Error, ...] | None:
-    """Return the errors of a column that is one of a part, in any order; None if it is not."""
-    for part in parts:
-        for place in range(len(part.values)):
-            errors = [part.error_of(place, value) if value is not None else UNKNOWN for value in values]
-            if all(error is not None for error in errors):
-                return tuple(error or UNKNOWN for error in errors)
+def _origin(name: str, found: Sequence[Columns], worlds: Sequence[Mapping[str, pa.Table]]) -> tuple[int, int] | None:
+    """Return the part and the column of it that a column is in every world, in any order; None if there is none."""
+    for number, part in enumerate(worlds[0].values()):
+        for place in range(sum(one.startswith("_a") for one in part.column_names)):
+            if all(
+                {*columns[name]} <= {*list(world.values())[number][f"_a{place}"].to_pylist()}
+                for columns, world in zip(found, worlds, strict=True)
+            ):
+                return number, place
     return None
 
 
