@@ -44,6 +44,8 @@ def test_from_the_link_to_a_choice_and_back_again(visit, town, scripts):
     page.get_by_role("button", name="Save my choice").click()
     assert "Do not use my data" in page.inner_text("main")
     assert "From now on no answer uses your data." in page.inner_text("main")
+    page.goto(f"{town.url}/me")
+    assert "was used while you allowed more" in page.inner_text("main")  # not "0.15 of 0 is used"
     choose(page, 1)
     assert "An allowance of 1" in page.inner_text("main")
     page.get_by_role("link", name="Go to the overview").click()
