@@ -9,6 +9,7 @@ from discretion.errors import Unsuitable
 from discretion.learn.run import plan
 from discretion.mechanisms import MECHANISMS, Belief, scheme
 from discretion.mechanisms.scheme import Group, Ladder
+from discretion.mechanisms.stray import coin_scatter
 from discretion.noise import ALWAYS
 from discretion.preference import MICRO, Specification
 from discretion.statistics import Aggregate
@@ -45,6 +46,17 @@ def test_coins_make_everybody_lose_what_they_are_charged(t):
     if t < 100 * MICRO:
         lost = [log(1 - rate + rate * exp(t / MICRO)) * MICRO for rate in sampled.rates]
         assert pytest.approx(lost, abs=1e-3) == list(sampled.charges)
+
+
+def test_a_rate_is_never_above_1_and_exactly_1_at_the_threshold():
+    """Doubles of (1 − e^−ε)/(1 − e^−t) may come out above 1 by rounding: a root of that failed."""
+    for level in range(1, 400_000, 1_009):
+        people = Specification(epsilons=(level - level // 2, level, level + 7), people=(1, 3, 40_000))
+        rates = scheme.sample(people, level).rates
+        assert rates[0] <= 1.0
+        assert [1.0, 1.0] == rates[1:].tolist()
+        assert coin_scatter(people, rates) >= 0
+        MECHANISMS["sample"](RANK, people, Belief(), threshold=level / MICRO)
 
 
 def test_nobody_pays_more_than_they_have_and_those_who_chose_0_never_take_part():

@@ -7,7 +7,6 @@ part. Everything is by cohort, in the order of the specification, and follows fr
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import expm1
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +43,8 @@ class Scheme:
         if not self.threshold:
             return np.array([float(price > 0) for price in self.prices])
         level, top = np.array(self.charges) / MICRO, self.threshold / MICRO
-        return np.asarray(np.exp(level - top) * np.expm1(-level) / expm1(-top))  # (e^ε − 1)/(e^t − 1) would overflow
+        rates = np.exp(level - top) * np.expm1(-level) / np.expm1(-top)  # (e^ε − 1)/(e^t − 1) would overflow
+        return np.where(level < top, np.minimum(rates, 1.0), 1.0)  # exactly 1, or rounding would make it a little more
 
 
 def minimum(specification: Specification) -> Scheme:
