@@ -245,6 +245,23 @@ def test_without_noise_the_answer_is_the_truth(shape, truth, protects):
     assert low - 0.01 * truth <= truth <= high + 0.01 * truth
 
 
+@pytest.mark.parametrize("rows_per_person", [1, 20])
+def test_errors_of_means_are_predicted_for_one_row_a_person_under_every_assumption(rows_per_person):
+    """What is declared is the most, not what people have: `within` and the comparison take the same number of rows."""
+    specification = Specification(epsilons=(100_000,), people=(20_000,))
+    aggregate = Aggregate(
+        kind="mean", protects="presence", lower=-50, upper=50, groups=2, rows_per_person=rows_per_person
+    )
+    counts = np.full((2, 1), 10_000)
+    low = Statistics(counts=counts, totals=-40 * counts.astype(object))
+    ways = [("weighted", None), ("weighted", "independent"), ("pooled", "gradual")]
+    made = [MECHANISMS[name](aggregate, specification, Belief(assume=assume)) for name, assume in ways]
+    assert [made[0].error.total] * 3 == pytest.approx([one.error.total for one in made], rel=0.1)
+    for one in made:
+        drawn = np.concatenate([one.release(low, simulation(seed)) for seed in range(100)])
+        assert 0.7 < one.error.total / np.sqrt(np.square(drawn + 40).mean()) < 1.5
+
+
 def test_a_mean_without_anybody_says_that_it_may_be_anything():
     aggregate = Aggregate(kind="mean", protects="presence", upper=10)
     universe = Universe((0.1, 0.2, 0.4), ((),))

@@ -23,7 +23,7 @@ from discretion.release import Error
 from discretion.statistics import Aggregate
 
 L = TypeVar("L", bound=Linear)
-RATIO_ASSUMES = "everybody has a value and groups are equally large"
+RATIO_ASSUMES = "everybody has one row with a value and groups are equally large"
 GROUP_ASSUMES = "those with a value have preferences like everybody's"
 
 

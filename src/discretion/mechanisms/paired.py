@@ -210,7 +210,7 @@ def _at(kin: Sequence[Kin], specification: Specification, belief: Belief, kappa:
     heads = specification.heads
     total = over(heads, weights.astype(np.float64)) / MICRO
     people = specification.size / max(total, 1e-9)
-    even = np.full(PARTS, total * kin[0].aggregate.rows_per_person / kin[0].aggregate.groups / PARTS)
+    even = np.full(PARTS, total / kin[0].aggregate.groups / PARTS)  # one row a person
     errors = [
         Error(bias=0.0, noise=0.0)
         if one.pair is None or one.pair.statistic is None

@@ -157,7 +157,7 @@ class Pool:
     def predicted(self) -> Error:
         """The error that is expected, averaged over relations of any strength and counting variances at their most.
 
-        For a ratio, as if everybody had a value and groups were equally large.
+        For a ratio, as if everybody had one row with a value and groups were equally large (`accuracy.ratio_error`).
         """
         noise = (np.array(self.deviations).reshape(-1, len(self.bands)) / self.owned) ** 2  # (part, band)
         design = _priors_of(self.specification).design([first for first, _ in self.bands])
@@ -169,11 +169,9 @@ class Pool:
                 reach=self.narrow,
             )
             return self._error(sqrt(found) * self._unit * self.width)
-        rows = self.aggregate.rows_per_person / self.aggregate.groups
+        rows = 1 / self.aggregate.groups
         noise = np.square(self._lines[[ROWS, FIRST]]).sum(axis=0) @ noise  # Σx − m·rows at m = ±1
-        found = small_area.expected_variance(
-            design, noise, variance=rows * self.aggregate.rows_per_person, reach=2 * rows
-        )
+        found = small_area.expected_variance(design, noise, variance=rows, reach=2 * rows)
         return self._error(sqrt(found) / rows * self._half)
 
     def _error(self, noise: float) -> Error:
