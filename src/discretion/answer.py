@@ -12,6 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from discretion.declaration.enrolment import Enrolment
+from discretion.declaration.table import Table
 from discretion.engines import Cohorts, Engine, Rows, is_object
 from discretion.errors import (
     EngineFailed,
@@ -195,6 +196,7 @@ def _charge(question: Question, look: Look, offered: Conditions, engine: Engine,
         conditions.offer,
         plan.guarantee,
         table=look.query.table.name,
+        joined=[one.table.name for one in look.query.partners],
         analyst=question.analyst,
         memo=question.sql,
         plan=str(plan),
@@ -253,12 +255,22 @@ def _conditions(question: Question, query: Query, register: Register, seen: Snap
 def _plan(question: Question, conditions: Conditions) -> Plan:
     """Return the plan that spends best what everybody may spend."""
     query, offered = conditions.query, conditions.offer.specification
+    if question.model == "individual" and query.partners:
+        raise QueryRefused("Model `individual` is not offered for joined tables. Ask about one table, or without it.")
     if question.model == "individual":
         asked, plan = individual.propose(query.asked, offered, question.options or {})
     else:
         asked, plan = flow.propose(query.asked, offered, _manner(question), families(query.asked))
     source = Rows(query=replace(query, asked=asked), cohorts=_cohorts(conditions))
-    return replace(plan, source=source, share=float(conditions.offer.share))
+    return replace(plan, source=source, share=float(conditions.offer.share), also=_also(query))
+
+
+def _also(query: Query) -> str:
+    """Return what a promise about values covers besides, where tables that protect presence are joined."""
+    hidden = [one.name for one in query.tables if one.protects == "presence"]
+    if not query.partners or query.protects == "presence":
+        return ""
+    return f"and whether you are in {' or '.join(hidden)}"
 
 
 def _affordable(question: Question, conditions: Conditions) -> Conditions:
@@ -275,7 +287,7 @@ def _affordable(question: Question, conditions: Conditions) -> Conditions:
     def at(share: Fraction) -> Plan:
         return _plan(question, replace(conditions, offer=replace(offer, share=share)))
 
-    most = min(offer.largest_share, exact(query.table.policy.largest_share))
+    most = min(offer.largest_share, *(exact(one.policy.largest_share) for one in query.tables))
     found = smallest_share(question.within, offer.share, most, at)
     return replace(conditions, offer=replace(offer, share=found))
 
@@ -304,30 +316,36 @@ def _cohorts(conditions: Conditions) -> Cohorts:
 
 
 def _states(query: Query, register: Register) -> tuple[State, ...]:
-    """Return the admitted states of all sources that are read: the table, its lookups, a separate register."""
-    table, own = query.table, query.table.protects == "value"
-    # Before version 0.2 a state was admitted only where the table is its own register.
-    states = [State(table.source, table.admitted or (register.fingerprint if own else ""), table.columns)]
-    states += [State(one.lookup.source, one.lookup.admitted, one.lookup.columns) for one in query.lookups]
-    if not own:
+    """Return the admitted states of all sources that are read: tables, lookups, a separate register."""
+
+    def admitted(table: Table) -> State:
+        # Before version 0.2 a state was admitted only where the table is its own register.
+        before = register.fingerprint if table.protects == "value" else ""
+        return State(table.source, table.admitted or before, table.columns)
+
+    lookups = [State(one.lookup.source, one.lookup.admitted, one.lookup.columns) for one in query.lookups]
+    states = [admitted(query.table), *lookups, *(admitted(one.table) for one in query.partners)]
+    if query.table.protects != "value":
         states.append(State(Enrolment.from_json(register.source).source, register.fingerprint, {}))
     return tuple(states)
 
 
 def _identity(question: Question, query: Query, states: Sequence[State]) -> str:
     """Return one text for the same question on the same data, if its sources are in these states."""
-    data = [state.fingerprint for state in states[: 1 + len(query.lookups)]]  # a register's people pay, and may change
+    read = len(query.tables) + len(query.lookups)
+    data = [state.fingerprint for state in states[:read]]  # a register's people pay, and may change
     asked = {**question.facts(), "sql": query.text, "analyst": ""}
     # An aggregate that is computed differently since has another version: no answer of the old one is served again.
     kinds = {one.aggregate.kind for one in query.asked} & set(VERSIONS)
     versions = [{kind: VERSIONS[kind] for kind in kinds}] if kinds else []
-    return sha256(json.dumps([asked, query.table.identity(), data, *versions], sort_keys=True).encode()).hexdigest()
+    declared = [one.identity() for one in query.tables]
+    return sha256(json.dumps([asked, *declared, data, *versions], sort_keys=True).encode()).hexdigest()
 
 
 def _refuse_other_states(look: Look, engine: Engine) -> None:
     """Refuse, uncharged, any source that is not in the state that a steward admitted."""
     if not all(_is_admitted(state, engine) for state in look.states):
-        raise SourceChanged(OTHER_STATE.format(name=look.query.table.name))
+        raise SourceChanged(OTHER_STATE.format(name=", ".join(one.name for one in look.query.tables)))
 
 
 def _are_admitted(states: Sequence[State], engine: Engine) -> bool:

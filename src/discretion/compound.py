@@ -1,6 +1,6 @@
 """Compound: a statement above released values becomes its private parts, asked one by one, and SQL over them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from discretion import answer as flow
 from discretion.answer import Paid
+from discretion.declaration.table import Table
 from discretion.derived import derive, rehearse
 from discretion.engines import Engine
 from discretion.errors import QueryRefused
@@ -19,10 +20,15 @@ from discretion.ledger.clock import Clock
 from discretion.ledger.offer import exact
 from discretion.plan import Plan
 from discretion.preference import MICRO
-from discretion.query import statement
+from discretion.query import parse, statement
 from discretion.query.division import Division, divide
 from discretion.question import Question
 from discretion.release import Release
+
+JOINED = (
+    "Joined protected tables are answered in a question of their own, without windows, UNION or another query above. "
+    "Ask for the aggregates, and compute the rest from the answer."
+)
 
 
 def answer(
@@ -70,15 +76,26 @@ def explain(question: Question, *, ledger: Ledger) -> Plan:
 
 def _division(question: Question, ledger: Ledger, refusal: QueryRefused) -> Division:
     """Return the private parts of a statement; raise the refusal of the whole if there is nothing above a part."""
-    plain = True
+    plain, tables = True, {table.name: table for table in ledger.tables()}
     try:
         plain = statement(question.sql).find(exp.Window, exp.With, exp.SetOperation, exp.Subquery) is None
-        found = divide(question.sql, {table.name: table for table in ledger.tables()})
+        found = divide(question.sql, tables)
     except (QueryRefused, RecursionError) as other:
         raise (refusal if plain or isinstance(other, RecursionError) else other) from None
     if found is None:
         raise refusal from None
+    if any(query.partners for query in found.queries):
+        raise (refusal if plain or _is_question(question.sql, tables) else QueryRefused(JOINED)) from None
     return found
+
+
+def _is_question(sql: str, tables: Mapping[str, Table]) -> bool:
+    """Return whether a text is one question, so that it was not refused for its form."""
+    try:
+        parse(sql, tables)
+    except QueryRefused:
+        return False
+    return True
 
 
 def _questions(question: Question, division: Division) -> list[Question]:

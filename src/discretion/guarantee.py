@@ -40,6 +40,7 @@ class Guarantee:
     unit: Unit = "person"
     arithmetic: Arithmetic = "exact"
     note: str = field(default="", compare=False)  # what else the reader of the promise must know
+    also: str = field(default="", compare=False)  # what it hides besides: "and whether you are in visits"
 
     def __post_init__(self) -> None:
         if any(loss.micro_epsilon < 0 or loss.pico_delta < 0 for loss in self.losses.values()):
@@ -111,8 +112,9 @@ class Guarantee:
             if self.is_differential_privacy
             else "model `individual` (NOT differential privacy)"
         )
+        also = f", {self.also}" if self.also else ""
         return (
-            f"{kind}, protects {self.protects} of each {self.unit}: {span} by preference"
+            f"{kind}, protects {self.protects} of each {self.unit}{also}: {span} by preference"
             f"{f', δ = {delta:g}' if delta else ''}, arithmetic {self.arithmetic}"
         )
 

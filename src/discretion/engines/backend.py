@@ -48,6 +48,7 @@ class Backend(Protocol):
     dialect: Dialect
     part: int = PART  # rows whose people are counted together
     windowed: bool = False  # rows are bounded by windows (see Facts)
+    joins_people: bool = True  # protected tables may be joined on the person
 
     def admit(self, admission: Admission) -> tuple[str, tuple[str, ...]]:
         """Return where questions read a source, and hints for the steward; copy it if a value could make one fail."""

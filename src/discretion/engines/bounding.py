@@ -8,9 +8,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from discretion.engines.column import number
-
-DIGITS = range(1, 7)  # of a person's digest: places in its text
+from discretion.engines.choice import keyed_start
 
 
 def windowed(kept: exp.Select, names: Sequence[str], most: exp.Expr, digest: exp.Expr, *, listed: bool) -> exp.Select:
@@ -28,7 +26,7 @@ def windowed(kept: exp.Select, names: Sequence[str], most: exp.Expr, digest: exp
     digest = exp.Case(ifs=[exp.If(this=exceeds, true=digest)])  # a digest costs more than all the rest
     marked = exp.select(*own, "place", "n", exp.alias_(digest, "digest"))
     marked = marked.from_(ordered.subquery("ordered", copy=False), copy=False)
-    started = exp.select(*own, "place", "n", exp.alias_(start_of(), "start"))
+    started = exp.select(*own, "place", "n", exp.alias_(keyed_start(), "start"))
     started = started.from_(marked.subquery("marked", copy=False), copy=False)
     taken = exp.condition(f"start IS NULL OR ((place - 1) * {most} + start) % n < {most}")
     chosen = exp.select(*own).from_(started.subquery("started", copy=False), copy=False).where(taken, copy=False)
@@ -36,17 +34,6 @@ def windowed(kept: exp.Select, names: Sequence[str], most: exp.Expr, digest: exp
         return chosen
     both = exp.union(_listed(kept.copy(), own, "anti"), chosen, distinct=False, copy=False)
     return exp.select("*").from_(both.subquery("both", copy=False), copy=False)
-
-
-def start_of() -> exp.Expr:
-    """Return a keyed random number below n, the person's number of rows, from the digits of their digest."""
-    start: exp.Expr = number(0)
-    for place in DIGITS:
-        digit = exp.Substring(this=exp.column("digest"), start=number(place), length=number(1))
-        found = exp.StrPosition(this=exp.Literal.string("0123456789abcdef"), substr=digit)
-        shifted = exp.Mul(this=exp.paren(start, copy=False), expression=number(16))
-        start = exp.Sub(this=exp.Add(this=shifted, expression=found), expression=number(1))
-    return exp.Mod(this=exp.paren(start, copy=False), expression=exp.column("n"))
 
 
 def _listed(kept: exp.Select, own: Sequence[exp.Expr], side: str) -> exp.Select:

@@ -25,12 +25,14 @@ from discretion.engines.survey import (
     owned_rows,
     surveys,
 )
-from discretion.errors import EngineFailed
+from discretion.errors import EngineFailed, QueryRefused
 from discretion.noise import coin_key
+from discretion.query import Partner
 from discretion.statistics import Request, Statistics
 
 MOST_SHAPES = 1_000  # statements that need no second rehearsal
 OTHER_COLUMNS = "The columns of table {name!r} are not those that were declared. Refresh it."
+NO_JOINS = "This engine does not join protected tables. Ask about one table, or use the engine DuckDB."
 
 
 class Engine:
@@ -111,12 +113,15 @@ class Engine:
     def check(self, request: Request[Rows]) -> None:
         """Run the statement over made-up rows with the extremes of every type, and refuse it if one makes it fail."""
         rows = request.source
+        if rows.query.partners and not self.backend.joins_people:
+            raise QueryRefused(NO_JOINS)
         register = self._register(rows)
         mark = shape(request, register)
         if mark in self._rehearsed:
             return
         usual = replace(declared_facts(rows, register), windowed=self.backend.windowed)
-        known = (usual, replace(usual, owned=True, bounded=True, unique=True))
+        single = frozenset(one.name for one in rows.query.partners)
+        known = (usual, replace(usual, owned=True, bounded=True, unique=True, single=single))
         stated = [statement(rows, request.measures, facts, "") for facts in known]
         tables = {name: table for one in stated for name, table in one.tables.items()}
         selects = [*(one.select for one in stated), *unguarded(rows)]
@@ -135,8 +140,9 @@ class Engine:
     def facts(self, rows: Rows, states: Mapping[str, str]) -> Facts:
         """Return what is known of the sources of a question in these states; it saves work."""
         table, cohorts, register = rows.query.table, rows.cohorts, self._register(rows)
-        if dict(table.columns) != self.schema(table.source):
-            raise EngineFailed(OTHER_COLUMNS.format(name=table.name))
+        for one in rows.query.tables:
+            if dict(one.columns) != self.schema(one.source):
+                raise EngineFailed(OTHER_COLUMNS.format(name=one.name))
         owned, bounded = self._count(table.source, states["protected"], table.person, table.rows_per_person)
         beside = self.backend.beside(rows, register, self._held(rows.sources, states))
         once = not register or beside is not None
@@ -151,7 +157,12 @@ class Engine:
             beside=beside,
             windowed=self.backend.windowed,
             busy=busy,
+            single=frozenset(one.name for one in rows.query.partners if self._is_single(one, states)),
         )
+
+    def _is_single(self, partner: Partner, states: Mapping[str, str]) -> bool:
+        """Tell whether nobody has two rows in a table that is joined."""
+        return self._count(partner.table.source, states[partner.name], partner.table.person, 1)[1]
 
     def _count(self, source: str, state: str, person: str, most: int) -> tuple[bool, bool]:
         """Tell whether every row has an owner, and whether nobody has more than `most`: once per state of a source."""

@@ -85,7 +85,7 @@ def shape(request: Request[Rows], register: Mapping[str, str]) -> tuple[Any, ...
     measures = tuple((one.aggregate, one.histogram, one.inclusion is None) for one in request.measures)
     asked = tuple(one.text for one in rows.query.asked)
     outside = (str([*cohorts.levels]), cohorts.changes is None, str(register))
-    return rows.query.text, rows.query.table.stored(), asked, measures, outside
+    return rows.query.text, tuple(one.stored() for one in rows.query.tables), asked, measures, outside
 
 
 def unguarded(rows: Rows) -> Iterator[exp.Expr]:
@@ -98,9 +98,9 @@ def unguarded(rows: Rows) -> Iterator[exp.Expr]:
     if of_rows:
         mine = exp.column(PLACE, table=ROW, quoted=True)
         select = _counted(of_rows, "protected")
-        for joined in rows.query.lookups:
-            theirs = exp.column(PLACE, table=joined.name, quoted=True)
-            select = select.join(joined.name, on=mine.eq(theirs), join_type="full")
+        for name in (*(one.name for one in rows.query.lookups), *(one.name for one in rows.query.partners)):
+            theirs = exp.column(PLACE, table=name, quoted=True)
+            select = select.join(name, on=mine.eq(theirs), join_type="full")
         yield select
     if gathered is not None and rows.query.pieces:
         yield _counted(rows.query.pieces, TOGETHER)
@@ -115,6 +115,7 @@ def made_up(rows: Rows, register: Mapping[str, str], stated: Statement) -> dict[
     """Return a made-up table for every source of a statement, with rows that no data can be worse than."""
     columns = {"protected": rows.query.table.columns, "register": register}
     columns |= {joined.name: joined.lookup.columns for joined in rows.query.lookups}
+    columns |= {partner.name: partner.table.columns for partner in rows.query.partners}
     used = {node.name for node in stated.select.find_all(exp.Column)}
     written = _written(stated.select, rows.cohorts.levels)
     found = {}

@@ -36,4 +36,5 @@ class Rows:
         """Return every source a statement may read, by the name it uses."""
         lookups = {joined.name: joined.lookup.source for joined in self.query.lookups}
         register = {"register": self.cohorts.register} if self.cohorts.register else {}
-        return {"protected": self.query.table.source, **register, **lookups}
+        partners = {one.name: one.table.source for one in self.query.partners}
+        return {"protected": self.query.table.source, **register, **lookups, **partners}

@@ -13,9 +13,11 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from discretion.engines.bounding import DIGITS, start_of, windowed
+from discretion.engines.bounding import windowed
+from discretion.engines.choice import DIGITS, keyed_digest, keyed_start
 from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, stepped
 from discretion.engines.gathering import put_together
+from discretion.engines.partnership import joined_on_person
 from discretion.engines.person import among_texts, is_number, person_text, preference, same_person
 from discretion.engines.rows import Rows
 from discretion.query import Joined, Key
@@ -33,7 +35,6 @@ _ARROW = {
     "DATE": pa.date32(),
     "TIMESTAMP": pa.timestamp("us"),
 }
-SECRET = "secret"  # marks a literal that must not be in a text that a database keeps
 _ONE = exp.Literal.number(1)
 
 
@@ -60,6 +61,7 @@ class Facts:
     beside: Beside | None = None  # cohorts next to the rows
     windowed: bool = False  # bound rows by one window per person: the database would compute a CTE again for every use
     busy: str = ""  # the place of a list of everybody with more than rows_per_person rows, as column p
+    single: frozenset[str] = frozenset()  # tables joined on the person in which nobody has two rows
 
 
 def declared_facts(rows: Rows, register: Mapping[str, str]) -> Facts:
@@ -154,6 +156,10 @@ class _Build:
         source = exp.select().from_(exp.alias_(rows, ROW, table=True), copy=False)
         if not self.facts.owned:
             source = source.where(not_null(person.copy()), copy=False)
+        for partner in self.rows.query.partners:
+            self.sources[partner.name] = partner.table.source
+            key = None if partner.name in self.facts.single else self.key
+            source = joined_on_person(source, (person, self.facts.person), self.rows.query, partner, key)
         for joined in self.rows.query.lookups:
             source = self._look_up(source, joined)
         return source
@@ -169,14 +175,14 @@ class _Build:
         kept = self._placed_keys(kept)
         if self.facts.windowed:
             self.sources |= {"busy": self.facts.busy} if self.facts.busy else {}
-            digest = _digest(self.key, person_text(exp.column("p"), self.facts.person), len(DIGITS), label="rows")
+            digest = keyed_digest(self.key, person_text(exp.column("p"), self.facts.person), DIGITS, label="rows")
             return windowed(kept, names, most, digest, listed=bool(self.facts.busy))
         everyone = exp.Count(this=exp.Star())
-        digest = _digest(self.key, person_text(exp.column("p"), self.facts.person), len(DIGITS), label="rows")
+        digest = keyed_digest(self.key, person_text(exp.column("p"), self.facts.person), DIGITS, label="rows")
         busy = exp.select(exp.column("p"), exp.alias_(everyone, "n"), exp.alias_(digest, "digest"), copy=False)
         busy = busy.from_("kept", copy=False).group_by(exp.column("p"), copy=False)
         busy = busy.having(exp.GT(this=everyone.copy(), expression=most), copy=False)
-        start = exp.alias_(start_of(), "start", copy=False)
+        start = exp.alias_(keyed_start(), "start", copy=False)
         exceeding = exp.select(exp.column("p"), exp.column("n"), start, copy=False)
         exceeding = exceeding.from_(busy.subquery("busy", copy=False), copy=False)
         ranked = exp.Window(
@@ -313,7 +319,7 @@ class _Build:
         match = exp.EQ(this=cohort.copy(), expression=exp.column("cohort", table="thresholds"))
         limits = [exp.alias_(exp.column(c.name, table="thresholds"), f"{c.name}_last") for c in sampled]
         who = person_text(person, self.facts.person)
-        coins = [exp.alias_(_digest(self.key, who.copy(), 16, c.name), f"{c.name}_coin") for c in sampled]
+        coins = [exp.alias_(keyed_digest(self.key, who.copy(), 16, c.name), f"{c.name}_coin") for c in sampled]
         source = source.join("thresholds", on=match, join_type="left", copy=False)
         return source.select(*limits, *coins, copy=False)
 
@@ -370,15 +376,6 @@ class _Build:
 
 def _place(key: Key, placed: bool) -> exp.Expr:
     return exp.column(key.name, table="counted") if placed else exp.column("place", table=f"keys_{key.name}")
-
-
-def _digest(key: str, person: exp.Expr, digits: int, label: str = "") -> exp.Expr:
-    """The first digits of SHA-256(key:person); noise.keyed_coin is the same number."""
-    secret = exp.Literal.string(f"{key}{label}:")
-    secret.meta[SECRET] = True
-    text = exp.DPipe(this=secret, expression=person, safe=True)
-    digest = exp.SHA2(this=text, length=number(256))
-    return exp.Substring(this=digest, start=_ONE.copy(), length=number(digits))
 
 
 def _typed(value: Any, sql_type: str) -> Any:

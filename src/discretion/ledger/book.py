@@ -199,6 +199,7 @@ class Ledger:
         plan: str = "",
         question: str = "",
         shape: str = "",
+        joined: Sequence[str] = (),
     ) -> str:
         """Spend `guarantee`, every cohort or none; return the entry once it is on disk.
 
@@ -207,7 +208,7 @@ class Ledger:
         """
         facts = {"analyst": analyst, "memo": memo, "plan": plan, "question": question, "shape": shape}
         with self._store.writing() as tx:
-            return spend.charge(tx, offer, guarantee, table=table, facts=facts).id
+            return spend.charge(tx, offer, guarantee, table=table, facts=facts, joined=joined).id
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:

@@ -33,6 +33,11 @@ class Entry:
     def id(self) -> str:
         return f"{self.seq}-{self.hash[:12]}"
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Return the tables that it is about: several for a question that joins them."""
+        return (self.facts["table"], *self.facts.get("joined", ())) if "table" in self.facts else ()
+
 
 class Writing:
     """A write transaction: the connection and the end of the chain, which it alone may extend."""

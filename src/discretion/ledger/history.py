@@ -104,7 +104,11 @@ def history(entries: Iterable[Entry]) -> pa.Table:
 def _row(entry: Entry, delivered: set[int]) -> dict[str, Any]:
     facts = entry.facts
     row = {"entry": entry.id, "time": facts["time"], "kind": entry.kind, "text": _text(entry)}
-    row |= {name: facts.get(name) for name in ("register", "table", "analyst")}
+    row |= {
+        "register": facts.get("register"),
+        "table": ", ".join(entry.tables) or None,
+        "analyst": facts.get("analyst"),
+    }
     if entry.kind != "charge":
         return row
     spent = [line[0] / MICRO for line in facts["losses"]]

@@ -12,11 +12,8 @@ def declared_charges(entries: Iterable[Entry]) -> Iterator[dict[str, Any]]:
     for entry in entries:
         if entry.kind == "declare":
             declared[entry.facts["table"]] = entry.facts["declaration"]
-        elif entry.kind == "charge" and entry.facts["table"] in declared:
-            table = entry.facts["table"]
-            yield {
-                "entry": entry.id,
-                "table": table,
-                "question": entry.facts["memo"],
-                "declaration": declared[table],
-            }
+        elif entry.kind == "charge":
+            for table in entry.tables:
+                if table in declared:
+                    question, declaration = entry.facts["memo"], declared[table]
+                    yield {"entry": entry.id, "table": table, "question": question, "declaration": declaration}

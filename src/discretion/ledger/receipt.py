@@ -59,6 +59,7 @@ class Use:
     arithmetic: Arithmetic
     promise: str  # in plain words
     model: Model = "personalized"
+    also: str = ""  # what it protects besides, where tables are joined
 
     @property
     def seq(self) -> int:
@@ -193,7 +194,7 @@ def _use(row: sa.Row[Any]) -> Use:
     return Use(
         entry=entry.id,
         time=facts["time"],
-        table=facts["table"],
+        table=", ".join(entry.tables),
         question=facts["memo"],
         epsilon=epsilon,
         delta=delta,
@@ -201,6 +202,7 @@ def _use(row: sa.Row[Any]) -> Use:
         arithmetic=guarantee["arithmetic"],
         promise=in_plain_words(guarantee, epsilon, delta),
         model="individual" if row.micro_individual else "personalized",
+        also=guarantee.get("also", ""),
     )
 
 
@@ -222,4 +224,5 @@ def _promise(use: Use, receipt: Receipt) -> str:
     """Return what is promised in words that stand for all answers of its kind; caveats belong to one answer."""
     if use.delta or use.arithmetic == "float" or use not in receipt.releases:
         return f"{when(use.time)}: {use.promise}"
-    return f"{use.table}: The answer protects {SECRETS[use.protects]}. {ODDS[use.protects]}"
+    also = f", {use.also}" if use.also else ""
+    return f"{use.table}: The answer protects {SECRETS[use.protects]}{also}. {ODDS[use.protects]}"

@@ -147,11 +147,11 @@ class Replay:
         self.tables[declared["name"]] = declared
 
     def _charge(self, entry: Entry) -> None:
-        facts, table = entry.facts, self.tables[entry.facts["table"]]
-        policy, kind = table["policy"], facts["guarantee"]
+        facts, kind, tables = entry.facts, entry.facts["guarantee"], [self.tables[name] for name in entry.tables]
         cohorts = self.accounts[facts["register"]].cohorts
         account = "micro_individual" if kind["model"] == "individual" else "micro_spent"
-        share, delta_cap = Fraction(facts["share"]), Fraction(str(policy["largest_delta"])) * PICO
+        share = Fraction(facts["share"])
+        delta_cap = min(Fraction(str(table["policy"]["largest_delta"])) for table in tables) * PICO
         for epsilon, delta, paying in facts["losses"]:
             for key in paying:
                 spent = {account: getattr(cohorts[key], account) + epsilon}
@@ -161,17 +161,12 @@ class Replay:
                 tight = not delta or cohort.pico_delta <= delta_cap
                 self.expect(tight, entry.seq, "A cohort lost more δ than allowed.")
                 self.expect(not cohort.absent, entry.seq, "People who are not in the source were charged.")
-        allowed = (
-            table["register"] == facts["register"]
-            and share <= Fraction(str(policy["largest_share"]))
-            and (policy["individual"] or kind["model"] != "individual")
-            and (policy["float_arithmetic"] or kind["arithmetic"] == "exact")
-            and kind["unit"] == "person"
-        )
+        allowed = all(_allows(table, facts, share, alone=len(tables) == 1) for table in tables)
         self.expect(allowed, entry.seq, "The charge breaks the table's policy.")
         self._obey_stops(entry)
-        key = (facts["table"], facts["analyst"])
-        self.quotas[key] = self.quotas.get(key, 0) + ceil(share * MICRO)
+        for name in entry.tables:
+            key = (name, facts["analyst"])
+            self.quotas[key] = self.quotas.get(key, 0) + ceil(share * MICRO)
         self.charges[entry.seq] = entry
 
     def _obey_stops(self, entry: Entry) -> None:
@@ -239,3 +234,16 @@ def settles(entry: Entry) -> int | None:
     """Return the charge that the entry ends."""
     charge: int | None = entry.facts["charge"] if entry.kind == "deliver" else entry.facts.get("settles")
     return charge
+
+
+def _allows(table: Mapping[str, Any], facts: Mapping[str, Any], share: Fraction, *, alone: bool) -> bool:
+    """Return whether a table's policy allowed a charge; what it protects is checked where it was joined with others."""
+    policy, kind = table["policy"], facts["guarantee"]
+    return (
+        table["register"] == facts["register"]
+        and share <= Fraction(str(policy["largest_share"]))
+        and (policy["individual"] or kind["model"] != "individual")
+        and (policy["float_arithmetic"] or kind["arithmetic"] == "exact")
+        and kind["unit"] == "person"
+        and (alone or kind["protects"] in (table["protects"], "value"))
+    )

@@ -1,7 +1,7 @@
 """Spending: an offer and a guarantee become a charge, then the answer it paid for becomes a delivery."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -98,21 +98,34 @@ def offer(
     )
 
 
-def charge(tx: Writing, offered: Offer, guarantee: Guarantee, *, table: str, facts: Mapping[str, str]) -> Entry:
-    """Every cohort or none, and only what was offered and still stands."""
+def charge(
+    tx: Writing,
+    offered: Offer,
+    guarantee: Guarantee,
+    *,
+    table: str,
+    facts: Mapping[str, str],
+    joined: Sequence[str] = (),
+) -> Entry:
+    """Every cohort or none, and only what was offered and still stands.
+
+    A question that joins other tables (`joined`) must be allowed by every table, and uses up a quota of each.
+    """
     if not facts["analyst"].isprintable():  # written down, it could never be shown again
         raise InvalidDeclaration(f"An analyst's name must be printable text, got {facts['analyst']!r}.")
-    declaration = declared(tx.db, table)
+    declarations = [declared(tx.db, name) for name in (table, *joined)]
     _refuse_twice(tx.db, facts["question"])
     register = load(tx.db, offered.register)
     refuse_stopped(tx.db, register)
     refuse_failed(tx.db, register, facts["shape"])
-    _obey(tx.db, declaration, offered, guarantee, analyst=facts["analyst"])
+    for declaration in declarations:
+        _obey(tx.db, declaration, offered, guarantee, analyst=facts["analyst"], alone=not joined)
     cohorts = cohorts_of(tx.db, register)
     current = replace(offered, cohorts=_asked(cohorts), members=register.members, fingerprint=register.fingerprint)
     if any(getattr(current, name) != getattr(offered, name) for name in ("available", "members", "fingerprint")):
         raise PlanOutdated("Preferences or balances changed while this question was planned; ask again.")
-    losses = _losses(current, guarantee, int(Fraction(str(declaration.policy.largest_delta)) * PICO))
+    largest_delta = min(Fraction(str(one.policy.largest_delta)) for one in declarations)
+    losses = _losses(current, guarantee, int(largest_delta * PICO))
     after = [_pay(cohort, losses.get(cohort.id, Loss(0)), offered.model) for cohort in cohorts]
     entry = append(
         tx,
@@ -121,6 +134,7 @@ def charge(tx: Writing, offered: Offer, guarantee: Guarantee, *, table: str, fac
             **facts,
             "register": offered.register,
             "table": table,
+            **({"joined": list(joined)} if joined else {}),
             "share": str(offered.share),
             "parts": offered.parts,
             "partial": offered.partial,
@@ -131,7 +145,8 @@ def charge(tx: Writing, offered: Offer, guarantee: Guarantee, *, table: str, fac
         question=facts["question"] or None,
     )
     _store(tx.db, register, entry, losses, offered.model)
-    _use_quota(tx.db, table, facts["analyst"], offered.share)
+    for name in (table, *joined):
+        _use_quota(tx.db, name, facts["analyst"], offered.share)
     return entry
 
 
@@ -195,13 +210,21 @@ def answered(db: sa.Connection, question: str) -> str | None:
 def promise(guarantee: Guarantee) -> dict[str, Any]:
     """A guarantee as an entry tells it; what each cohort pays stands beside it."""
     names = ("model", "protects", "unit", "arithmetic", "note")
-    return {name: getattr(guarantee, name) for name in names}
+    also = {"also": guarantee.also} if guarantee.also else {}
+    return {name: getattr(guarantee, name) for name in names} | also
 
 
-def _obey(db: sa.Connection, table: Table, offered: Offer, guarantee: Guarantee, *, analyst: str) -> None:
-    """The steward's policy, and the plain consistency of what is charged with what was planned."""
+def _obey(
+    db: sa.Connection, table: Table, offered: Offer, guarantee: Guarantee, *, analyst: str, alone: bool = True
+) -> None:
+    """The steward's policy, and the plain consistency of what is charged with what was planned.
+
+    Joined with others, a table that protects presence may be covered by a promise about values, which holds for rows
+    that come, go or change; never the other way round.
+    """
     policy = table.policy
-    if (table.register, table.protects, offered.model) != (offered.register, guarantee.protects, guarantee.model):
+    covered = table.protects == guarantee.protects or (not alone and guarantee.protects == "value")
+    if (table.register, offered.model) != (offered.register, guarantee.model) or not covered:
         raise LedgerFailed(
             f"Table {table.name!r} belongs to register {table.register!r} and protects {table.protects}; a plan for "
             f"register {offered.register!r} that protects {guarantee.protects} cannot be charged."

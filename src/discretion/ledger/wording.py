@@ -120,7 +120,8 @@ def _answers(releases: int) -> str:
 def in_plain_words(guarantee: dict[str, Any], epsilon: float, delta: float) -> str:
     """Return what a release promised one person, without mathematics."""
     hidden = guarantee["protects"] == "presence"
-    secret = SECRETS[guarantee["protects"]]
+    also = guarantee.get("also", "")
+    secret = SECRETS[guarantee["protects"]] + (f", {also}" if also else "")
     if guarantee["model"] == "individual":
         return (
             f"This release was NOT differentially private (model `individual`, ε = {amount(epsilon)}). It hides "

@@ -1,7 +1,7 @@
 """Choose the mechanism with the smallest predicted error, from public information only."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import isfinite
 from operator import add
@@ -38,6 +38,7 @@ class Plan(Shown):
     families: tuple[Family, ...] = ()  # the choices that are released together
     options: Mapping[str, Any] = field(default_factory=dict)  # of the mechanism that was asked for
     share: float | None = None  # of everybody's allowance, where there is a ledger
+    also: str = ""  # what the guarantee covers besides, for joined tables
 
     @property
     def releases(self) -> tuple[Choice, ...]:
@@ -48,7 +49,7 @@ class Plan(Shown):
     @property
     def guarantee(self) -> Guarantee:
         """Return what is charged: all releases together."""
-        return reduce(add, (choice.mechanism.guarantee for choice in self.releases))
+        return replace(reduce(add, (choice.mechanism.guarantee for choice in self.releases)), also=self.also)
 
     def draw(self, statistics: Sequence[Statistics], rng: Rng) -> list[tuple[Floats, tuple[Error, ...]]]:
         """Return answers and errors of every choice; those released together come from one draw."""

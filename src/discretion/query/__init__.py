@@ -13,6 +13,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from discretion.declaration.table import Table
 from discretion.errors import QueryRefused
+from discretion.guarantee import Protects
 from discretion.noise import Floats
 from discretion.query import calendar
 from discretion.query.aggregation import AGGREGATES, DEVIATIONS, Asked, asked, refuse_aggregate
@@ -22,14 +23,27 @@ from discretion.query.function import FUNCTIONS
 from discretion.query.key import bare, keys
 from discretion.query.listed import spread
 from discretion.query.pair import is_pair, pair
+from discretion.query.partner import refuse_names
 from discretion.query.place import placed, unfinished
 from discretion.query.relation import ALLOWED, Tables, clauses, relation
 from discretion.query.released import evaluate, typed
-from discretion.query.rowset import Gathered, Joined, Key, PersonValue, RowSet, conditions, with_lookups
+from discretion.query.rowset import Gathered, Joined, Key, Partner, PersonValue, RowSet, conditions, with_joins
 from discretion.query.scalar import only, pieces, refuse_deep
 from discretion.statistics import Aggregate
 
-__all__ = ["Asked", "Gathered", "Joined", "Key", "Order", "OutputColumn", "PersonValue", "Query", "parse", "statement"]
+__all__ = [
+    "Asked",
+    "Gathered",
+    "Joined",
+    "Key",
+    "Order",
+    "OutputColumn",
+    "Partner",
+    "PersonValue",
+    "Query",
+    "parse",
+    "statement",
+]
 
 LONGEST = 20_000  # characters of a query
 DEEPEST = 60  # levels of nesting
@@ -83,12 +97,23 @@ class Query:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
+    partners: tuple[Partner, ...] = ()
     gathered: Gathered | None = None  # each person's rows are put together first; all of the above is about the result
 
     @property
     def rows_per_person(self) -> int:
         """Return how many rows of one person count at most; those are rows put together where they are."""
         return self.table.rows_per_person if self.gathered is None else self.gathered.most
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Return every protected table that is read, first the one whose rows are counted."""
+        return (self.table, *(one.table for one in self.partners))
+
+    @property
+    def protects(self) -> Protects:
+        """Return what changes between neighbours."""
+        return self.asked[0].aggregate.protects
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
@@ -197,6 +222,7 @@ def _query(select: exp.Select, tables: Mapping[str, Table]) -> Query:
     clauses(select, *ALLOWED, "group", "having", "order", "limit", "offset")
     select = spread(select)
     found = relation(select, Tables(tables, qualified=select.find(exp.Join) is not None))
+    refuse_names(found)
     grouped = keys(select, found)
     groups = prod(len(key.values) for key in grouped)
     if groups > MOST_GROUPS:
@@ -218,11 +244,14 @@ def _query(select: exp.Select, tables: Mapping[str, Table]) -> Query:
         where=tuple(one.tame.total for one in found.filters),
         lookups=found.lookups,
         gathered=found.gathered,
+        partners=found.partners,
         pieces=_pieces(found, grouped, tuple(answer.asked.values())),
         asked=tuple(answer.asked.values()),
     )
     if not query.asked:
         raise QueryRefused("A question must ask for an aggregate, such as COUNT(*) or AVG(column).")
+    if any(one.protects != found.protects for one in query.aggregates):
+        raise QueryRefused("An aggregate of this question is not known to be safe over joined tables. Leave it out.")
     _check_released(query)
     _check_size(query, found)
     return replace(query, text=_text(query, found))
@@ -408,7 +437,7 @@ def _text(query: Query, found: RowSet) -> str:
 
     select = exp.select(*(exp.alias_(written(c.expression), c.name, quoted=True) for c in query.columns))
     if found.gathered is None:
-        select = with_lookups(select.from_(exp.to_identifier(query.table.name)), found.lookups)
+        select = with_joins(select, found)
     else:
         select = select.from_(found.gathered.text.subquery("gathered"))
     select = select.where(*conditions(found.filters))

@@ -121,10 +121,10 @@ def _count(node: exp.Count, filtered: Scalar | None, relation: RowSet, groups: i
         )  # one person, one group: at most once, whatever their rows
         complete = filtered is None and _complete(relation, one_row=False)
         shape = Aggregate(
-            kind="people", protects=table.protects, groups=groups, rows_per_person=rows, complete=complete
+            kind="people", protects=relation.protects, groups=groups, rows_per_person=rows, complete=complete
         )
         return assembled(named, filtered, shape, None, None)
-    shape = Aggregate(kind="count", protects=table.protects, groups=groups, rows_per_person=relation.rows_per_person)
+    shape = Aggregate(kind="count", protects=relation.protects, groups=groups, rows_per_person=relation.rows_per_person)
     if node.this is None or isinstance(node.this, exp.Star):
         shape = replace(shape, complete=filtered is None and _complete(relation))
         return assembled(exp.Count(this=exp.Star()), filtered, shape, None, None)
@@ -205,9 +205,9 @@ def _complete(relation: RowSet, one_row: bool = True) -> bool:
     """Return whether everybody in the register takes part, so that the number of people is public.
 
     Even a single group leaves out those whose key is another: GROUP BY CASE WHEN smoker THEN 'yes' END is a filter.
-    How many have rows left to be put together is private.
+    How many have rows left to be put together is private, and so is who is in a table that is joined.
     """
-    whole = not (relation.grouped or relation.filters or relation.lookups or relation.gathered)
+    whole = not (relation.grouped or relation.filters or relation.lookups or relation.gathered or relation.partners)
     return whole and relation.table.protects == "value" and (relation.table.rows_per_person == 1 or not one_row)
 
 
@@ -243,7 +243,7 @@ def _shape(kind: Kind, value: Scalar, relation: RowSet, groups: int, rank: Fract
         kind,
         value.low or Fraction(0),
         value.high or Fraction(0),
-        protects=table.protects,
+        protects=relation.protects,
         whole=value.whole,
         step=_declared_step(value, table),
         groups=groups,
@@ -261,4 +261,5 @@ def _shape(kind: Kind, value: Scalar, relation: RowSet, groups: int, rank: Fract
 
 def _declared_step(value: Scalar, table: Table) -> Fraction | None:
     name = value.plain.name if isinstance(value.plain, exp.Column) and value.columns else ""
-    return Fraction(str(table.grid[name])) if name in table.grid else None
+    own = value.columns == {name}  # and not a column of the same name in a table that is joined
+    return Fraction(str(table.grid[name])) if own and name in table.grid else None

@@ -58,7 +58,7 @@ def mode(node: exp.Expr, found: RowSet, groups: int) -> Categories:
     numbered = replace(categories.scalar, total=exp.Case(this=categories.expression.copy(), ifs=ifs), wild=False)
     shape = Aggregate(
         kind="mode",
-        protects=found.table.protects,
+        protects=found.protects,
         upper=len(values) - 1,
         groups=groups,
         rows_per_person=found.rows_per_person,

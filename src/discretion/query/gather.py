@@ -11,7 +11,7 @@ from discretion.query.aggregation import is_person
 from discretion.query.expression import predicate, refuse, scalar
 from discretion.query.key import bare, key, numbered, terms
 from discretion.query.personal import personal
-from discretion.query.rowset import Gathered, Key, PersonValue, RowSet, conditions, with_lookups
+from discretion.query.rowset import Gathered, Key, PersonValue, RowSet, conditions, with_joins
 from discretion.query.scalar import ROW, Scalar, Scope, columns_of, shown
 
 PERSON = "p"  # what the engine's SQL calls the person of rows put together
@@ -175,8 +175,7 @@ class _Gather:
     def text(self, columns: Mapping[str, Scalar]) -> exp.Select:
         """Return the subquery in one spelling; HAVING stands in the outer WHERE."""
         select = exp.select(*(exp.alias_(one.plain.copy(), name, quoted=True) for name, one in columns.items()))
-        select = select.from_(exp.to_identifier(self.inner.table.name))
-        select = with_lookups(select, self.inner.lookups).where(*conditions(self.inner.filters))
+        select = with_joins(select, self.inner).where(*conditions(self.inner.filters))
         return select.group_by(_column(self.inner.table.person), *(one.plain.copy() for one in self.keys))
 
 

@@ -102,7 +102,8 @@ def _spanned(key: Scalar, found: RowSet) -> Scalar | None:
 def _refuse_unknown(node: exp.Expr, key: Scalar, table: Table) -> NoReturn:
     """Say what to declare or to write, so that the values of a key are public."""
     needs = f"GROUP BY {shown(node)} needs values that are known in public, because which values occur is private. "
-    times = sorted(name for name in key.columns if table.columns[name].upper().startswith(("DATE", "TIMESTAMP")))
+    kinds = {name: table.columns.get(name, "").upper() for name in key.columns}
+    times = sorted(name for name, kind in kinds.items() if kind.startswith(("DATE", "TIMESTAMP")))
     if times and times[0] in table.spans:
         raise QueryRefused(f"{needs}Group by periods of {times[0]}, such as DATE_TRUNC('month', {times[0]}).")
     if times:

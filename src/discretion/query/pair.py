@@ -44,7 +44,7 @@ def pair(node: exp.Expr, found: RowSet, groups: int) -> tuple[Asked, ...]:
         raise QueryRefused(f"{shown(bare)} needs fewer rows per person than {found.rows_per_person:,}.")
     shape = Aggregate(
         kind="sum",
-        protects=found.table.protects,
+        protects=found.protects,
         upper=steps,
         step=Fraction(1, steps),
         groups=groups,

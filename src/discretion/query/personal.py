@@ -179,9 +179,7 @@ def _grid(plain: exp.Expr, value: Scalar, inner: RowSet) -> Aggregate:
     most = max(abs(low), abs(high))
     step = Fraction(10) ** ceil(log10(float(most) / STEPS)) if most else Fraction(1)
     step = max(step, Fraction(1)) if value.whole else step
-    return Aggregate(
-        kind="sum", protects=inner.table.protects, lower=floor(low / step), upper=ceil(high / step), step=step
-    )
+    return Aggregate(kind="sum", protects=inner.protects, lower=floor(low / step), upper=ceil(high / step), step=step)
 
 
 def _ends(value: Scalar) -> tuple[exp.Expr | None, exp.Expr | None]:

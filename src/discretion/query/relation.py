@@ -11,6 +11,7 @@ from discretion.errors import QueryRefused, did_you_mean
 from discretion.query.expression import predicate, scalar
 from discretion.query.gather import gathered
 from discretion.query.kind import common
+from discretion.query.partner import partnered
 from discretion.query.place import placed, start_of
 from discretion.query.rowset import Joined, RowSet
 from discretion.query.scalar import Scalar, Scope, column, columns_of, listed, only, shown
@@ -156,11 +157,14 @@ def _join(found: RowSet, join: exp.Join, tables: Tables) -> RowSet:
         raise QueryRefused(f"Join {shown(target)} inside the subquery, before each person's rows are put together.")
     lookups = {name.lower(): lookup for name, lookup in found.table.lookups.items()}
     name = target.name.lower() if isinstance(target, exp.Table) else ""
+    others = {known.lower(): table for known, table in tables.protected.items()}
+    if name in others and name not in lookups and name not in tables.defined:
+        return partnered(found, join, others[name], _alias(target) or name)
     if name not in lookups or name in tables.defined:
         raise QueryRefused(
             f"{shown(target)} cannot be joined: rows of people may only meet a lookup table declared for "
-            f"{found.table.name} ({listed(lookups)}), on its unique key, so that no row is repeated. Join before "
-            "protecting, or ask the steward to declare a lookup."
+            f"{found.table.name} ({listed(lookups)}), on its unique key, or a protected table of the same register, on "
+            "the person, so that no row is repeated. Join before protecting, or ask the steward to declare a lookup."
         )
     only(target, "this", "alias")
     way = " ".join(filter(None, (join.method, join.side, join.kind)))

@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from discretion.declaration.table import Lookup, Table
 from discretion.errors import QueryRefused
+from discretion.guarantee import Protects
 from discretion.query.scalar import Scalar, Scope, unbracketed
 from discretion.statistics import Aggregate
 
@@ -24,6 +25,16 @@ class Joined:
     on: Scalar  # the protected side of the join
     outer: bool  # LEFT JOIN: rows without a match stay
     shared: str  # the type in which both sides are compared
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partner:
+    """Another protected table about the same people, joined on the person: every row meets at most one of its rows."""
+
+    name: str  # what the engine's SQL calls it
+    table: Table
+    shown: str  # what the analyst calls it
+    outer: bool  # LEFT JOIN: rows of people who are not in it stay
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +86,17 @@ class RowSet:
     lookups: tuple[Joined, ...] = ()
     grouped: bool = False  # rows whose keys are not among those shown are left out
     gathered: Gathered | None = None  # each person's rows were put together; `filters` are about the result
+    partners: tuple[Partner, ...] = ()
+
+    @property
+    def protects(self) -> Protects:
+        """Return what changes between neighbours: rows come or go, or may also change.
+
+        Somebody who leaves a table that is joined by LEFT, or whose values in a table change, has other rows.
+        """
+        tables = [self.table, *(one.table for one in self.partners)]
+        leaves = all(one.protects == "presence" for one in tables) and not any(one.outer for one in self.partners)
+        return "presence" if leaves else "value"
 
     @property
     def rows_per_person(self) -> int:
@@ -93,14 +115,26 @@ class RowSet:
         return everything
 
 
-def with_lookups(select: exp.Select, lookups: tuple[Joined, ...]) -> exp.Select:
-    """Return a canonical SELECT with its lookups joined."""
-    for joined in lookups:
+def with_joins(select: exp.Select, found: RowSet) -> exp.Select:
+    """Return a canonical SELECT from a table with its partners and lookups joined."""
+    select = select.from_(exp.to_identifier(found.table.name))
+    for partner in found.partners:
+        sides = (
+            exp.column(one.person, table=one.name, quoted=not one.person.isidentifier())
+            for one in (found.table, partner.table)
+        )
+        on = exp.EQ(this=next(sides), expression=next(sides))
+        select = select.join(exp.to_table(partner.table.name), on=on, join_type=_side(partner.outer))
+    for joined in found.lookups:
         key = exp.column(joined.lookup.key, table=joined.shown)
         target = exp.alias_(exp.to_table(joined.named), joined.shown, table=True)
         on = exp.EQ(this=joined.on.plain.copy(), expression=key)
-        select = select.join(target, on=on, join_type="left" if joined.outer else "")
+        select = select.join(target, on=on, join_type=_side(joined.outer))
     return select
+
+
+def _side(outer: bool) -> str:
+    return "left" if outer else ""
 
 
 def conditions(filters: tuple[Scalar, ...]) -> list[exp.Expr]:

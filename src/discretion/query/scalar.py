@@ -194,9 +194,9 @@ def _spelled(name: str, found: Scalar) -> str:
     return exp.to_identifier(own, quoted=not own.isidentifier()).sql("duckdb")
 
 
-def columns_of(table: Table, *, qualified: bool = False) -> dict[str, Scalar]:
+def columns_of(table: Table, *, qualified: bool = False, relation: str = ROW) -> dict[str, Scalar]:
     """The columns of a protected table, with all that was declared about them."""
-    return {name.lower(): _declared(table, name, table.name if qualified else None) for name in table.columns}
+    return {name.lower(): _declared(table, name, table.name if qualified else None, relation) for name in table.columns}
 
 
 def column(name: str, sql_type: str, relation: str, shown_as: str | None, longest: int) -> Scalar:
@@ -315,8 +315,8 @@ def _type(sql_type: str) -> str:
     return sql_type if sql_type in ("BOOLEAN", "DATE") else "other"
 
 
-def _declared(table: Table, name: str, shown_as: str | None) -> Scalar:
-    bare = column(name, table.columns[name], ROW, shown_as, table.longest_text)
+def _declared(table: Table, name: str, shown_as: str | None, relation: str) -> Scalar:
+    bare = column(name, table.columns[name], relation, shown_as, table.longest_text)
     low, high = table.bounds.get(name, (None, None)) if bare.kind == "number" else (None, None)
     return replace(
         bare,

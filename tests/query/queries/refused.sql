@@ -53,13 +53,13 @@ SELECT 1
 -- > A question needs FROM and one protected table: patients, visits.
 
 SELECT COUNT(*) FROM patients, visits
--- > visits cannot be joined: rows of people may only meet a lookup table declared for patients (none), on its unique key, so that no row is repeated. Join before protecting, or ask the steward to declare a lookup.
+-- > visits has up to 3 rows of a person, and such a table comes first: write FROM visits JOIN patients. Two such tables cannot be joined.
 
 SELECT COUNT(*) FROM patients AS a JOIN patients AS b ON a.id = b.id
--- > patients AS b cannot be joined: rows of people may only meet a lookup table declared for patients (none), on its unique key, so that no row is repeated. Join before protecting, or ask the steward to declare a lookup.
+-- > patients cannot be joined with itself: people's rows would be repeated. Put each person's rows together in a subquery, with GROUP BY id.
 
 SELECT COUNT(*) FROM patients CROSS JOIN visits
--- > visits cannot be joined: rows of people may only meet a lookup table declared for patients (none), on its unique key, so that no row is repeated. Join before protecting, or ask the steward to declare a lookup.
+-- > CROSS JOIN is not allowed between protected tables. Use JOIN or LEFT JOIN on the person.
 
 SELECT COUNT(*) FROM visits JOIN sites ON visits.site <> sites.code
 -- > Join sites on its unique key alone: ON your_column = sites.code.
@@ -83,7 +83,7 @@ SELECT COUNT(*) FROM visits ASOF JOIN sites ON visits.site = sites.code
 -- > ASOF JOIN is not allowed. Use JOIN or LEFT JOIN on a lookup's key.
 
 SELECT COUNT(*) FROM patients, LATERAL (SELECT 1) AS l
--- > LATERAL (SELECT 1) AS l cannot be joined: rows of people may only meet a lookup table declared for patients (none), on its unique key, so that no row is repeated. Join before protecting, or ask the steward to declare a lookup.
+-- > LATERAL (SELECT 1) AS l cannot be joined: rows of people may only meet a lookup table declared for patients (none), on its unique key, or a protected table of the same register, on the person, so that no row is repeated. Join before protecting, or ask the steward to declare a lookup.
 
 SELECT COUNT(*) FROM patients TABLESAMPLE 10%
 -- > SAMPLE in patients TABLESAMPLE SYSTEM (10 PERCENT) is not allowed. Leave it out.

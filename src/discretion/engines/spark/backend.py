@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from discretion.declaration.source import TABLE
 from discretion.engines.backend import Admission, Backend, Held
+from discretion.engines.choice import SECRET
 from discretion.engines.duckdb.admission import admit as copy_or_admit
 from discretion.engines.duckdb.admission import sound_table
 from discretion.engines.duckdb.lakehouse import KINDS, files_of
@@ -23,7 +24,6 @@ from discretion.engines.spark.dialect import SPARK
 from discretion.engines.spark.memory import FrameCopy, arrow_types, checkpointed, spark_table
 from discretion.engines.spark.safe import columns_of, offends
 from discretion.engines.spark.session import FAILURES, DataFrame, own_session, quiet
-from discretion.engines.statement import SECRET
 from discretion.errors import InvalidDeclaration, QueryRefused
 
 MOST_FRAMES = 32  # data frames that are kept, of places in a state
@@ -39,6 +39,7 @@ class SparkBackend(Backend):
     dialect = SPARK
     part = 1 << 62  # people are counted all together: executors share the work
     windowed = True
+    joins_people = False
 
     def __init__(self, session: Any = None) -> None:
         self.session = own_session(session)

@@ -1,0 +1,28 @@
+"""Choices of rows and people in SQL that a secret key decides: the same for the same key and person."""
+
+from sqlglot import exp
+
+from discretion.engines.column import number
+
+SECRET = "secret"  # marks a literal that must not be in a text that a database keeps
+DIGITS = 6  # of a person's digest, for a choice of rows
+
+
+def keyed_start() -> exp.Expr:
+    """Return a keyed random number below n, the person's number of rows, from the digits of their digest."""
+    start: exp.Expr = number(0)
+    for place in range(1, DIGITS + 1):
+        digit = exp.Substring(this=exp.column("digest"), start=number(place), length=number(1))
+        found = exp.StrPosition(this=exp.Literal.string("0123456789abcdef"), substr=digit)
+        shifted = exp.Mul(this=exp.paren(start, copy=False), expression=number(16))
+        start = exp.Sub(this=exp.Add(this=shifted, expression=found), expression=number(1))
+    return exp.Mod(this=exp.paren(start, copy=False), expression=exp.column("n"))
+
+
+def keyed_digest(key: str, person: exp.Expr, digits: int, label: str = "") -> exp.Expr:
+    """Return the first digits of SHA-256(key:person); noise.keyed_coin is the same number."""
+    secret = exp.Literal.string(f"{key}{label}:")
+    secret.meta[SECRET] = True
+    text = exp.DPipe(this=secret, expression=person, safe=True)
+    digest = exp.SHA2(this=text, length=number(256))
+    return exp.Substring(this=digest, start=number(1), length=number(digits))

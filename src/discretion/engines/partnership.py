@@ -1,0 +1,57 @@
+"""Protected tables joined on the person in SQL: every row meets at most one row of the same person."""
+
+from sqlglot import exp
+
+from discretion.engines.choice import DIGITS, keyed_digest, keyed_start
+from discretion.engines.column import not_null, number
+from discretion.engines.person import person_text, same_person
+from discretion.query import Partner, Query
+
+
+def joined_on_person(
+    source: exp.Select, person: tuple[exp.Expr, str], query: Query, partner: Partner, key: str | None
+) -> exp.Select:
+    """Return rows joined with a table about the same people; `person` is a row's owner and the type of that column.
+
+    Without a key nobody has two rows in that table. With it, one of each person's rows is chosen.
+    """
+    kind = partner.table.columns[partner.table.person]
+    theirs = exp.column(partner.table.person, table=partner.name, quoted=True)
+    mine, their = same_person(person[0], theirs, person[1], kind)
+    target: exp.Expr = exp.to_table(partner.name) if key is None else _one_each(query, partner, key)
+    side = "left" if partner.outer else ""
+    alias = None if key is None else partner.name
+    return source.join(target, on=mine.eq(their), join_type=side, join_alias=alias, copy=False)
+
+
+def _one_each(query: Query, partner: Partner, key: str) -> exp.Select:
+    """Return one row of each person: the rows in the order of their contents, and a keyed random number of them."""
+    who = exp.column(partner.table.person, quoted=True)
+    used = [name for name in sorted(_used(query, partner)) if name != partner.table.person]
+    values = [exp.alias_(exp.column(name, quoted=True), f"c{place}") for place, name in enumerate(used)]
+    rows = exp.select(exp.alias_(who, "p"), *values).from_(partner.name).where(not_null(who))
+    contents = [exp.column(f"c{place}") for place in range(len(used))]
+    order = exp.Order(expressions=[exp.Ordered(this=one.copy()) for one in contents or [exp.column("p")]])
+    place = exp.Window(this=exp.RowNumber(), partition_by=[exp.column("p")], order=order)
+    many = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[exp.column("p")])
+    text = person_text(exp.column("p"), partner.table.columns[partner.table.person])
+    digest = keyed_digest(key, text, DIGITS, label=partner.name)
+    ranked = exp.select("p", *contents, place.as_("place"), many.as_("n"), digest.as_("digest"))
+    ranked = ranked.from_(rows.subquery("rows_found"))
+    turn = exp.Add(this=exp.Sub(this=exp.column("place"), expression=number(1)), expression=exp.paren(keyed_start()))
+    chosen = exp.Mod(this=exp.paren(turn), expression=exp.column("n")).eq(number(0))
+    names = [exp.alias_(one.copy(), name, quoted=True) for one, name in zip(contents, used, strict=True)]
+    own = exp.alias_(exp.column("p"), partner.table.person, quoted=True)
+    return exp.select(own, *names).from_(ranked.subquery("ranked")).where(chosen)
+
+
+def _used(query: Query, partner: Partner) -> set[str]:
+    """Return the columns of a table that a question uses; rows that are alike in these are all the same to it."""
+    gathered = query.gathered
+    parts = [*query.where, *(one.expression for one in query.keys), *(one.on.total for one in query.lookups)]
+    parts += [one.value for one in query.asked if one.value is not None]
+    if gathered is not None:
+        parts += [*gathered.where, *(one.expression for one in gathered.keys)]
+        parts += [part for one in gathered.values for part in (one.value, one.order) if part is not None]
+    columns = (column for part in parts for column in part.find_all(exp.Column))
+    return {column.name for column in columns if column.table == partner.name}
