@@ -170,6 +170,7 @@ class Connection:
         null: Sequence[str] | None = None,
         sheet: str | None = None,
         types: Mapping[str, str] | None = None,
+        zones: Mapping[str, str] | None = None,
     ) -> Listing:
         """Enrol people with the preferences they chose: columns `person` and `epsilon` of a file, table or data frame.
 
@@ -178,9 +179,11 @@ class Connection:
         default  for people who stated none; otherwise they get the strictest level offered
         separate these identifiers name other people than the same identifiers in other registers
 
-        How a file is read: delimiter, encoding, decimal, null, sheet, types (see docs/sources.md).
+        How a file is read: delimiter, encoding, decimal, null, sheet, types, zones (see docs/sources.md).
         """
-        reading = given(delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types)
+        reading = given(
+            delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types, zones=zones
+        )
         chosen = {"levels": levels, "menu": menu, "default": default}
         self._warnings = self._protection.register(
             name, source, reading, person=person, epsilon=epsilon, separate=separate, chosen=chosen
@@ -214,6 +217,7 @@ class Connection:
         null: Sequence[str] | None = None,
         sheet: str | None = None,
         types: Mapping[str, str] | None = None,
+        zones: Mapping[str, str] | None = None,
     ) -> Table:
         """Let analysts ask about a table. What is declared here, and who chose what, becomes public.
 
@@ -237,7 +241,9 @@ class Connection:
         wrong with the rows is told by `warnings`, to the steward only.
         """
         who: dict[str, Any] = {"person": person, "epsilon": epsilon, "register": register, "separate": separate}
-        reading = given(delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types)
+        reading = given(
+            delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types, zones=zones
+        )
         declared = given(bounds=bounds, grid=grid, keys=keys, lookups=lookups, policy=policy)
         declared |= {"rows_per_person": rows_per_person, "longest_text": longest_text, "required": required}
         chosen = {"levels": levels, "menu": menu, "default": default}
@@ -256,13 +262,16 @@ class Connection:
         null: Sequence[str] | None = None,
         sheet: str | None = None,
         types: Mapping[str, str] | None = None,
+        zones: Mapping[str, str] | None = None,
     ) -> str:
         """Admit the state that the source of a table or register is in now, or that it has at the new place `source`.
 
         Every difference of preferences becomes an individual change; nobody gets back what is spent. Returns the
         ledger's entry about people, "" if nobody changed. Options say how a file is read, if that changed.
         """
-        reading = given(delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types)
+        reading = given(
+            delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types, zones=zones
+        )
         entry, self._warnings = self._protection.refresh(name, source, reading)
         return entry
 
@@ -276,9 +285,12 @@ class Connection:
         null: Sequence[str] | None = None,
         sheet: str | None = None,
         types: Mapping[str, str] | None = None,
+        zones: Mapping[str, str] | None = None,
     ) -> Mapping[str, str]:
         """Return the columns of a source with their types, as `protect` would read it; nothing is kept or public."""
-        reading = given(delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types)
+        reading = given(
+            delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types, zones=zones
+        )
         return self._protection.columns(source, reading)
 
     def changed(self) -> tuple[str, ...]:
