@@ -166,6 +166,7 @@ def test_an_answer_within_an_error_is_charged_its_share_only_and_asked_again_for
         (COUNT, {"within": 0.001}, "is not possible: .* the error is"),
         ("SELECT STDDEV(age) FROM patients", {"within": 5}, "about aggregates"),
         ("SELECT MEDIAN(age), AVG(age) FROM patients", {"within": 5}, "cannot mean both"),
+        (MEDIAN, {"within": 100}, r"within for .* is a share of ranks between 0 and 0\.5, got 100"),
     ],
 )
 def test_an_error_that_is_too_small_is_refused_with_what_is_possible(town, sql, asked, said):

@@ -52,6 +52,12 @@ def test_a_good_question_needs_no_advice(db):
     assert len(outlook.errors) == len(outlook.plan["aggregates"]) == 1
 
 
+def test_an_error_that_depends_on_how_many_are_selected_is_marked(db):
+    """How many rows WHERE and groups leave is private; only counts and sums have the same error whatever it is."""
+    asked = "SELECT COUNT(*), SUM(age), AVG(age), MEDIAN(age) FROM patients WHERE smoker"
+    assert (False, False, True, True) == db.outlook(Question(sql=asked, share=0.2)).everybody[:4]
+
+
 def test_a_silent_question_is_told_the_cheapest_ways_and_they_work(db):
     question = Question(sql=GROUPED, share=0.0005)
     outlook = db.outlook(question)

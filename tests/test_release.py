@@ -191,10 +191,28 @@ def test_an_impossible_plus_minus_is_shown_as_an_interval(value, half, limits, s
     assert shown == release(columns={"count": (value,)}, errors={"count": (error,)}).rows()[0]["count"]
 
 
+def test_an_answer_that_missed_the_error_asked_for_says_so_and_why():
+    errors = (Error(bias=0.0, noise=0.1, limits=(0.0, 100.0)), Error(bias=0.0, noise=3.0, limits=(0.0, 100.0)))
+    rows = {"key": ("a", "b"), "count": (50.0, 60.0)}
+    assert [] == release(columns=rows, errors={"count": errors}, within=10.0).remarks()
+    (remark,) = release(columns=rows, errors={"count": errors}, within=1.0).remarks()
+    assert "count: the error asked for, within=1, was missed in 1 of 2 rows. It was planned as if everybody" in remark
+    again = Release.from_stored(release(columns=rows, errors={"count": errors}, within=1.0).stored())
+    assert [remark] == again.remarks()
+    near = {"count": (0.2,)}  # what is possible keeps the truth near
+    cut = (Error(bias=0.0, noise=3.0, limits=(0.0, 0.5)),)
+    assert not any("missed" in one for one in release(columns=near, errors={"count": cut}, within=0.5).remarks())
+
+
 def test_an_answer_that_says_nothing_says_what_would_help():
     wide = Error(bias=0.0, noise=50.0, limits=(0.0, 100.0))
     (remark,) = release(columns={"count": (50.0,)}, errors={"count": (wide,)}).remarks()
-    assert "What would help: about 5 times the share (it would leave half of that), or an assumption" in remark
+    half = "(the interval would then be about half of what is possible)"
+    assert f"What would help: about 5 times the epsilon {half}, or an assumption you can defend." in remark
+    (remark,) = release(columns={"count": (50.0,)}, errors={"count": (wide,)}, share=0.04).remarks()
+    assert f"What would help: share=0.17 instead of 0.04 {half}, or an assumption you can defend." in remark
+    (remark,) = release(columns={"count": (50.0,)}, errors={"count": (wide,)}, share=0.3).remarks()
+    assert remark.endswith("No share would be enough, not even 1. What would help: an assumption you can defend.")
     rows = {"key": ("a", "b"), "count": (50.0, 60.0)}
     (remark,) = release(columns=rows, errors={"count": (wide, wide)}).remarks()
     assert "fewer columns or groups" in remark

@@ -262,7 +262,8 @@ def _plan(question: Question, conditions: Conditions) -> Plan:
     else:
         asked, plan = flow.propose(query.asked, offered, _manner(question), families(query.asked))
     source = Rows(query=replace(query, asked=asked), cohorts=_cohorts(conditions))
-    return replace(plan, source=source, share=float(conditions.offer.share), also=_also(query))
+    share, within = float(conditions.offer.share), question.within
+    return replace(plan, source=source, share=share, within=within, also=_also(query))
 
 
 def _also(query: Query) -> str:

@@ -376,7 +376,8 @@ class Connection:
         with_interval  spend a third of a quantile's share on its interval in value units
         partial        let people who cannot pay their share pay what they have left, instead of refusing
         params         values for ? (a list) or $name (a mapping); each is written into the question as a literal
-        within         the largest error (95%, as behind ±): the smallest share that is enough is used, `share` at most
+        within         the largest error (95%, as behind ±), if everybody has one row in the answer: the smallest share
+                       that is enough is used, `share` at most; with WHERE or groups an error may be larger
         model          "individual" is NOT differential privacy: it needs a policy that allows it, has an account of its
                        own, and gives an IndividualRelease (docs/mechanisms.md)
         """

@@ -14,6 +14,7 @@ from discretion.ledger import Cohort, Ledger, Offer
 from discretion.plan import Plan
 from discretion.plan.assumption import CLAIMS
 from discretion.preference import MICRO
+from discretion.statistics import Aggregate
 
 ENOUGH = 3  # ways to a useful answer that are offered
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -59,6 +60,7 @@ class Outlook:
     errors: tuple[float, ...]  # of every aggregate, at 95%
     silent: tuple[str, ...]  # aggregates whose answers would say nothing
     claims: Mapping[str, str]  # what each assumption claims
+    everybody: tuple[bool, ...]  # of every aggregate: whether its error is that of everybody having one row in it
     ways: tuple[Way, ...] = ()
 
     @property
@@ -80,6 +82,7 @@ def outlook(question: Question, *, ledger: Ledger) -> Outlook:
         errors=tuple(choice.mechanism.error.half_width() for choice in plan.choices),
         silent=silent,
         claims=dict(CLAIMS),
+        everybody=tuple(_for_everybody(choice.aggregate) for choice in plan.choices),
         ways=ways(question, ledger=ledger) if silent else (),
     )
 
@@ -164,6 +167,11 @@ def _select(sql: str) -> exp.Select | None:
 def _silent(plan: Plan) -> tuple[str, ...]:
     """Return the aggregates whose interval would be all that is possible."""
     return tuple(choice.label for choice in plan.choices if _relative(choice.mechanism.error) >= 1)
+
+
+def _for_everybody(aggregate: Aggregate) -> bool:
+    """Return whether the error depends on how many rows are selected, which is private: not of counts and sums."""
+    return aggregate.kind not in ("count", "people", "sum") and not aggregate.size_is_public
 
 
 def _worst(plan: Plan) -> float:

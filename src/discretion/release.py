@@ -14,6 +14,7 @@ from discretion.calendar import days, outwards
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee
 from discretion.relation import Relation, draw
+from discretion.render import advice
 from discretion.render.number import between, ends, number, percent, rounded
 from discretion.render.sheet import Sheet, Shown
 
@@ -104,6 +105,13 @@ class Error:
         size = 1.0 if self.unit == "rank" else abs(value) if isinstance(value, int | float) else 0.0
         return self.half_width() > WIDE * size
 
+    def reach(self, value: float) -> float:
+        """Return how far the truth may be from the value, at 95%, within what is possible; ranks are no values."""
+        if self.unit == "rank" or self.bought:
+            return 0.0
+        low, high = self.interval(value)
+        return max(value - low, high - value)
+
     def fits(self, value: float) -> bool:
         """Tell whether everything within the 95% error of the value is possible, so that ± says it well."""
         low, high = self.limits if self.limits is not None else (-inf, inf)
@@ -126,6 +134,8 @@ class Release(Shown):
     entry: str = ""  # the ledger's entry that paid for it
     explanation: str = ""
     comparison: tuple[str, ...] = ()  # predicted errors under each assumption
+    share: float | None = None  # of everybody's allowance, where there is a ledger
+    within: float | None = None  # the largest 95% error that was asked for
 
     def __post_init__(self) -> None:
         lengths = {len(values) for values in (*self.columns.values(), *self.errors.values())}
@@ -238,6 +248,10 @@ class Release(Shown):
                     f"{name}: the truth lies from {ends(outside[0])}; noise took an answer outside. It is "
                     "shown as drawn, because answers moved back inside would be wrong on average."
                 )
+            if self.within is not None and (far := sum(e.reach(v) > 1.0001 * self.within for v, e in answers)):
+                remarks.append(
+                    f"{name}: {advice.missed(self.within, far, len(self), estimated=name in self.relations())}"
+                )
             within = [(value, error) for value, error in answers if error.limits is not None]
             if within and all(error.says_nothing(value) for value, error in within):
                 remarks.append(f"{name}: too much noise to say anything; the truth may be anywhere that is possible. ")
@@ -248,11 +262,12 @@ class Release(Shown):
         """Say what would make an answer that says nothing better; noise shrinks in proportion to the share."""
         ratios = [4 * e.half_width() / (e.limits[1] - e.limits[0]) for e in errors if e.limits and e.unit == "value"]
         known = [ratio for ratio in ratios if 1 < ratio < inf]
-        larger = (
-            f"about {ceil(max(known)):,} times the share (it would leave half of that)" if known else "a larger share"
-        )
-        fewer = "fewer columns or groups, " if len(self.errors) > 1 or len(self) > 1 else ""
-        return f"What would help: {larger}, {fewer}or an assumption you can defend."
+        larger = advice.larger_share(max(known), self.share) if known else "a larger share"
+        fewer = "fewer columns or groups" if len(self.errors) > 1 or len(self) > 1 else ""
+        ways = f"{', '.join([*filter(None, [larger, fewer]), 'or an assumption you can defend'])}."
+        if larger:
+            return f"What would help: {ways}"
+        return f"No share would be enough, not even 1. What would help: {ways.removeprefix('or ')}"
 
     def relations(self) -> dict[str, tuple[Relation, ...]]:
         """For every column whose release estimated it, how choices and values are related, one a row."""

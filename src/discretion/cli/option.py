@@ -193,7 +193,9 @@ Option = Annotated[list[Any], option("NAME=VALUE", "Of the mechanism: threshold=
 Model = Annotated[str, option("personalized|individual", "`individual` is NOT differential privacy; see docs.")]
 Within = Annotated[
     float | None,
-    option("ERROR", "The largest 95% error: the smallest share that is enough is used.", number),
+    option(
+        "ERROR", "The largest 95% error, if everybody is selected: the smallest share that is enough is used.", number
+    ),
 ]
 AnswerFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the answer to answer.csv, .parquet, .arrow or .json.")

@@ -39,6 +39,7 @@ class Plan(Shown):
     options: Mapping[str, Any] = field(default_factory=dict)  # of the mechanism that was asked for
     share: float | None = None  # of everybody's allowance, where there is a ledger
     also: str = ""  # what the guarantee covers besides, for joined tables
+    within: float | None = None  # the largest 95% error that was asked for
 
     @property
     def releases(self) -> tuple[Choice, ...]:

@@ -89,6 +89,8 @@ def conclude(
         entry=entry,
         explanation=str(plan),
         comparison=plan.comparison,
+        share=plan.share,
+        within=plan.within,
     )
 
 

@@ -7,6 +7,7 @@ from math import inf, isfinite
 
 from discretion.errors import BudgetExhausted, InvalidDeclaration, QueryRefused, Unsuitable
 from discretion.plan import Plan
+from discretion.plan.choice import Choice
 
 CONFIDENCE = 0.95  # of the error that answers are shown with
 SHARES = tuple(  # of three digits, from a millionth to 1
@@ -22,7 +23,7 @@ def smallest_share(within: float, share: Fraction, most: Fraction, at: Callable[
     """
     if not (isinstance(within, int | float) and not isinstance(within, bool) and isfinite(within) and within > 0):
         raise InvalidDeclaration(f"within must be a number above 0, got {within!r}.")
-    error = _Errors(at)
+    error = _Errors(at, within)
     usable = [one for one in SHARES if one <= most] or [SHARES[0]]
     allowed = sum(one <= share for one in usable)
     if allowed and error.of(usable[allowed - 1]) <= within:
@@ -45,19 +46,30 @@ def smallest_share(within: float, share: Fraction, most: Fraction, at: Callable[
 class _Errors:
     """The largest predicted 95% error of a plan, by its share."""
 
-    def __init__(self, at: Callable[[Fraction], Plan]) -> None:
-        self._at = at
+    def __init__(self, at: Callable[[Fraction], Plan], within: float) -> None:
+        self._at, self._within = at, within
 
     def of(self, share: Fraction) -> float:
         with suppress(BudgetExhausted, Unsuitable):  # so small a share that nothing can be paid with it
-            errors = [choice.mechanism.error for choice in self._at(share).choices]
+            plan = self._at(share)
+            errors = [choice.mechanism.error for choice in plan.choices]
             if len({error.unit for error in errors}) > 1:
                 raise QueryRefused(
                     "The errors of medians are shares of the ranks, those of the others are in units of the values: "
                     "`within` cannot mean both. Ask them one by one."
                 )
+            for choice in plan.choices:
+                _refuse_all_ranks(choice, self._within)
             return max(error.half_width(CONFIDENCE) for error in errors)
         return inf
+
+
+def _refuse_all_ranks(choice: Choice, within: float) -> None:
+    """Refuse an error in ranks that every answer has: it would buy nothing."""
+    error = choice.mechanism.error
+    most = max(error.asked or 0.0, 1 - (error.asked or 0.0))
+    if error.unit == "rank" and within >= most:
+        raise QueryRefused(f"within for {choice.label} is a share of ranks between 0 and {most:g}, got {within:g}.")
 
 
 def _first(shares: list[Fraction], error: _Errors, within: float) -> int:

@@ -24,7 +24,9 @@ ASKED = {
     "sql": Field("string", "One SELECT about one protected table.", most=LONGEST_SQL),
     "percent": Field("string", "The most of each person's allowance that it may use, in percent.", most=20),
     "assume": Field("string", "What is assumed about the data.", most=20),
-    "within": Field("string", "The largest error: the smallest share that is enough is used.", most=40),
+    "within": Field(
+        "string", "The largest error, if everybody is selected: the smallest share that is enough is used.", most=40
+    ),
     "mechanism": Field("string", "'auto', or the name of a mechanism.", most=40),
     "with_interval": Field("string", "Spend a third of a quantile's share on an interval.", most=5),
     "partial": Field("string", "Let people with too little left pay what they have.", most=5),

@@ -25,7 +25,9 @@ ASKED = {
     "partial": Field("boolean", "Let people with too little left pay what they have."),
     "params": Field("array|object|null", "Values for ? (an array) or $name (an object).", most=1_000),
     "model": Field("string", "'personalized', or 'individual', which is NOT differential privacy.", most=100),
-    "within": Field("number|null", "The largest 95% error: the smallest share that is enough is used."),
+    "within": Field(
+        "number|null", "The largest 95% error, if everybody is selected: the smallest share that is enough is used."
+    ),
 }
 REGISTER = {"register": Field("string", "One register; all of them if left out.", most=1_000)}
 
