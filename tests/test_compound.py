@@ -159,6 +159,49 @@ def test_a_number_that_happens_to_be_a_released_one_has_not_its_error() -> None:
     assert (0, 0) == derived._origin("n", found, worlds)
 
 
+def test_noise_that_decides_which_value_is_taken_leaves_its_error_unknown(db: dn.Connection) -> None:
+    """The largest of noisy counts is too large, and no draw around it shows that."""
+    inner = "SELECT region, COUNT(*) AS n FROM t GROUP BY region"
+    for text in (
+        f"SELECT MAX(n) AS x FROM ({inner})",
+        f"SELECT SUM(n) AS x FROM (SELECT * FROM ({inner}) ORDER BY n DESC LIMIT 1)",
+        f"SELECT SUM(n) AS x FROM ({inner}) WHERE n > 30",
+        "SELECT region, RANK() OVER (ORDER BY COUNT(*)) AS x FROM t GROUP BY region",
+    ):
+        assert all(one.noise == float("inf") for one in db.sql(text, share=0.01).errors["x"]), text
+
+
+def test_rows_named_by_numbers_keep_their_errors_in_any_order(tmp_path: Path) -> None:
+    with dn.connect(tmp_path / "l.discretion") as opened:
+        opened.protect("t", people(epsilon=0.5), person="id", epsilon="epsilon")
+        found = opened.sql(
+            "SELECT k, 2 * n AS f, RANK() OVER (ORDER BY n) AS r FROM (SELECT CASE WHEN age < 30 THEN 1 WHEN age < 60"
+            " THEN 2 ELSE 3 END AS k, COUNT(*) AS n FROM t GROUP BY k) ORDER BY f DESC"
+        )
+    assert "k" not in found.errors
+    assert all(one.simulated for one in found.errors["f"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT n FROM (SELECT QUANTILE_CONT(age, [0.2, 0.8]) AS q, COUNT(*) AS n FROM t)",
+        "SELECT mo, n FROM (SELECT MODE(region) AS mo, COUNT(*) AS n FROM t)",
+        "WITH part_0 AS (SELECT 42 AS _a0) SELECT COUNT(*) AS n, SUM(COUNT(*)) OVER () AS s FROM t",
+        "WITH t AS (SELECT 42 AS cost) SELECT COUNT(*) AS n, SUM(COUNT(*)) OVER () AS s FROM t",
+        "SELECT n, (SELECT MAX(name) FROM pg_settings) AS s FROM (WITH pg_settings AS (SELECT 1 AS q) SELECT n + q "
+        "AS n FROM (SELECT COUNT(*) AS n FROM t), pg_settings)",
+        'SELECT n, (SELECT COUNT(*) FROM "/etc/passwd.csv") AS s FROM (WITH "/etc/passwd.csv" AS (SELECT 1 AS q) '
+        'SELECT n + q AS n FROM (SELECT COUNT(*) AS n FROM t), "/etc/passwd.csv")',
+    ],
+)
+def test_what_would_be_misread_is_refused_before_the_charge(db: dn.Connection, text: str) -> None:
+    before = db.head()
+    with pytest.raises(QueryRefused):
+        db.sql(text, share=0.01)
+    assert before == db.head()
+
+
 # Nothing else can be reached ----------------------------------------------------------------------------------------
 
 TABLES = {"part_0": pa.table({"_k0": ["N", "S"], "_a0": [10.0, 30.0]})}

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import sqlglot
+from sqlglot import exp
 
 from discretion.noise import simulation
 from discretion.query import Query
@@ -35,6 +37,11 @@ _ARROW = {
     "TIMESTAMP": pa.timestamp("us"),
 }
 Columns = dict[str, tuple[Any, ...]]
+_CHOOSING = (
+    *(exp.Max, exp.Min, exp.ArgMax, exp.ArgMin, exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc),
+    *(exp.Mode, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.NthValue, exp.AnyValue),
+)
+_RANKING = (exp.Rank, exp.DenseRank, exp.RowNumber, exp.Ntile, exp.PercentRank, exp.CumeDist)
 
 
 def rehearse(division: Division) -> None:
@@ -68,7 +75,8 @@ def derive(division: Division, releases: Sequence[Release]) -> Release:
     first, other, *draws = found
     by_kind = [draws[start : start + DRAWS] for start in range(0, len(draws), DRAWS)]
     origins = {name: _origin(name, found[:PROVED], worlds[:PROVED]) for name in first}
-    errors = _errors(first, other, by_kind, origins, parts)
+    doubtful = _doubtful(division.outer, list(first))
+    errors = _errors(first, other, by_kind, origins, parts, doubtful)
     return replace(
         releases[-1],
         columns=first,
@@ -205,11 +213,14 @@ def _errors(
     by_kind: Sequence[Sequence[Columns]],
     origins: Mapping[str, tuple[int, int] | None],
     parts: Sequence[_PartTable],
+    doubtful: set[str],
 ) -> dict[str, tuple[Error, ...]]:
     """Return the error of every column that depends on released values: passed on, simulated, or unknown."""
     rows = len(next(iter(first.values())))
-    where = [[_places(first, world) for world in draws] for draws in by_kind]
-    shifted = _places(first, other)
+    worlds = [first, other, *(world for draws in by_kind for world in draws)]
+    labels = [name for name in _label_columns(worlds) if name not in doubtful or len(doubtful) == len(first)]
+    where = [[_places(first, world, labels) for world in draws] for draws in by_kind]
+    shifted = _places(first, other, labels)
     found: dict[str, tuple[Error, ...]] = {}
     for name, values in first.items():
         if not any(isinstance(one, int | float) and not isinstance(one, bool) for one in values):
@@ -221,7 +232,8 @@ def _errors(
         if any(error is not None for error in column):
             origin = origins[name]
             passed = None if origin is None else parts[origin[0]].passed_on(origin[1], values)
-            found[name] = passed or tuple(error or Error(bias=0.0, noise=0.0) for error in column)
+            simulated = tuple(error or Error(bias=0.0, noise=0.0) for error in column)
+            found[name] = (UNKNOWN,) * rows if name in doubtful else passed or simulated
     last = list(first)[-1]
     return found or {last: (UNKNOWN,) * rows}
 
@@ -262,15 +274,36 @@ def _origin(name: str, found: Sequence[Columns], worlds: Sequence[Mapping[str, p
     return None
 
 
-def _places(first: Columns, world: Columns) -> dict[int, int]:
-    """Return which row of another world is which row of the answer: by texts, dates and truth values, or by number."""
-    named, theirs = _labels(first), _labels(world)
-    if len(set(named)) == len(named) and len(set(theirs)) == len(theirs):
-        known = {label: row for row, label in enumerate(theirs)}
-        return {row: known[label] for row, label in enumerate(named) if label in known}
-    return {row: row for row in range(len(named))} if len(named) == len(theirs) else {}
+def _label_columns(worlds: Sequence[Columns]) -> list[str]:
+    """Return the columns that name the rows: no released value moves them."""
+    return [name for name in worlds[0] if len({tuple(sorted(map(repr, world[name]))) for world in worlds}) == 1]
 
 
-def _labels(columns: Columns) -> list[tuple[Any, ...]]:
-    rows = zip(*columns.values(), strict=True)
-    return [tuple(one if isinstance(one, str | bool) or one is None else "" for one in row) for row in rows]
+def _places(first: Columns, world: Columns, labels: Sequence[str]) -> dict[int, int]:
+    """Return which row of another world is which row of the answer, by its labels; nothing if these are not unique."""
+    rows, theirs = (_labels(columns, labels) for columns in (first, world))
+    if len(rows) == len(theirs) == 1:
+        return {0: 0}
+    if len(set(rows)) < len(rows) or len(set(theirs)) < len(theirs):
+        return {}
+    known = {label: row for row, label in enumerate(theirs)}
+    return {row: known[label] for row, label in enumerate(rows) if label in known}
+
+
+def _labels(columns: Columns, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    rows = len(next(iter(columns.values())))
+    return [tuple(columns[name][row] for name in names) for row in range(rows)]
+
+
+def _doubtful(outer: str, names: Sequence[str]) -> set[str]:
+    """Return the columns whose error no draw can show, because noise decides which values are taken.
+
+    The largest of noisy values is too large, and draws around it do not show that.
+    """
+    tree = sqlglot.parse_one(outer, dialect="duckdb")
+    filtered = tree.find(exp.Where, exp.Qualify, exp.Limit) is not None
+    if tree.find(*_CHOOSING) is not None or (filtered and tree.find(exp.AggFunc) is not None):
+        return {*names}
+    items = {one.alias_or_name: one for one in tree.selects} if isinstance(tree, exp.Select) else {}
+    ranked = {name for name, one in items.items() if one.find(*_RANKING)}
+    return ranked if ranked or tree.find(*_RANKING) is None else {*names}

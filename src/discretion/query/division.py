@@ -103,6 +103,8 @@ class _Divide:
         rows, kept = dict(known), []
         for definition in block.expressions:
             name = definition.alias.lower()
+            if name in self.protected or name.startswith(PART):
+                raise QueryRefused(f"WITH {name}: this name is taken by a protected table or by us. Use another one.")
             if self._is_row_set(definition.this, rows):
                 rows[name] = definition
                 continue
@@ -245,9 +247,18 @@ class _Above:
         if not self.aggregates:
             raise QueryRefused("A question must ask for an aggregate, such as COUNT(*) or AVG(column).")
         text = question.sql("duckdb", comments=False)
+        self._refuse_unlike_columns(text)
         if text not in self.divide.parts:
             self.divide.parts[text] = parse(text, self.divide.protected)
         return list(self.divide.parts).index(text)
+
+    def _refuse_unlike_columns(self, text: str) -> None:
+        """Refuse what is not one number by group: a list of quantiles is several columns, and a mode may be a text."""
+        if any(node.find(exp.Mode) for node in self.aggregates.values()):
+            raise QueryRefused("MODE cannot stand below other SQL. Ask for it by itself.")
+        columns = parse(text, self.divide.protected).columns
+        if len(columns) != len(self.keys) + len(self.aggregates):
+            raise QueryRefused("A list of quantiles cannot stand below other SQL. Write QUANTILE_CONT once for each.")
 
 
 def _copied(argument: object) -> object:

@@ -6,7 +6,7 @@ So it gives the same at any time and on any machine, and there is nothing that i
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 import duckdb
@@ -58,13 +58,15 @@ def refuse_unsafe(sql: str, tables: Mapping[str, pa.Table]) -> None:
     """Refuse SQL that needs anything but these tables and functions that are known to be safe."""
     with closing(_database({})) as connection:
         (text,) = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()[0]
-    parsed = json.loads(text)
+        parsed = json.loads(text)
+        nodes = list(_nodes(parsed))
+        defined = {str(one["key"]).lower() for node in nodes for one in _named(node)}
+        for name in defined:
+            _refuse_taken(connection, name)
     if parsed.get("error") or len(parsed["statements"]) != 1:
         raise QueryRefused(
             f"DuckDB cannot read what is above the aggregates: {_first_line(parsed.get('error_message'))}"
         )
-    nodes = list(_nodes(parsed))
-    defined = {str(one["key"]).lower() for node in nodes for one in _named(node)}
     for node in nodes:
         _refuse_node(node, {*tables, *defined})
 
@@ -118,6 +120,15 @@ def _named(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the definitions of a WITH."""
     definitions = node.get("cte_map")
     return list(definitions["map"]) if isinstance(definitions, dict) else []
+
+
+def _refuse_taken(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Refuse a name of WITH that means something without it, such as a view of settings or a file."""
+    quoted = name.replace('"', '""')
+    with suppress(duckdb.CatalogException):  # there is no such table: the name is free
+        with suppress(duckdb.PermissionException, duckdb.IOException):
+            connection.execute(f'SELECT 1 FROM "{quoted}" LIMIT 0')
+        raise QueryRefused(f"WITH {name}: the database has a table of this name. Use another one.")
 
 
 def _refuse_node(node: Mapping[str, Any], known: set[str]) -> None:
