@@ -21,6 +21,7 @@ from discretion.engines.duckdb import DuckDB
 from discretion.errors import InvalidDeclaration
 from discretion.noise import simulation
 from discretion.query import parse
+from discretion.query.scalar import Scalar
 from discretion.statistics import Measure, Request
 
 FIRST, LAST = date(2020, 1, 15), date(2021, 3, 20)
@@ -106,6 +107,51 @@ def test_clamped_dates_would_be_found(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [] != wrong(tmp_path, "DATE_TRUNC('month', d)")
 
 
+# Conditions need no bounds: they see dates outside, too.
+CONDITIONS = [
+    "SELECT 0, COUNT(*) FROM v WHERE DATE_DIFF('day', DATE '2021-03-20', d) >= 1",
+    "SELECT 0, COUNT(*) FROM v WHERE DATE_DIFF('hour', DATE '2021-03-20', w) >= 24 OR w < '2020-01-15'",
+    "SELECT 0, COUNT(*) FROM v WHERE 2 * (d - DATE '2021-03-20') > 4 OR CAST(d - DATE '2020-01-15' AS VARCHAR) < '0'",
+    "SELECT 0, COUNT(*) FROM v WHERE COALESCE(d - DATE '2021-03-20', 5) = 5 OR (d - DATE '2020-01-15') IS NULL",
+    "SELECT 0, COUNT_IF(d - DATE '2021-03-20' >= 1) FROM v",
+    "SELECT 0, COUNT(d - DATE '2021-03-20') FILTER (WHERE d - DATE '2021-03-20' <> 3) FROM v",
+    "SELECT CASE WHEN d - DATE '2021-03-20' >= 1 THEN 'late' ELSE 'early' END AS k, COUNT(*) FROM v GROUP BY k",
+    "SELECT DATE_DIFF('day', f, l) > 200 AS k, COUNT(*) FROM "
+    "(SELECT id, MIN(d) AS f, MAX(d) AS l FROM v GROUP BY id) WHERE f IS NOT NULL GROUP BY k",
+    "SELECT 0, COUNT(*) FROM (SELECT id, COUNT(*) AS n FROM v GROUP BY id HAVING MAX(d) - MIN(d) > 200)",
+    "SELECT 0, COUNT(*) FROM (SELECT id, MAX(d - DATE '2021-03-20') AS n FROM v GROUP BY id) WHERE n >= 1",
+    "SELECT 0, COUNT(*) FROM (SELECT id, COUNT_IF(d - DATE '2021-03-20' >= 1) AS n FROM v GROUP BY id) WHERE n >= 1",
+    "SELECT 0, COUNT(*) FROM (SELECT id, ARG_MAX(d - DATE '2021-03-20', w) AS n FROM v GROUP BY id) WHERE n >= 1",
+]
+
+
+def wrong_conditions(folder: Path, sql: str) -> bool:
+    """Return whether an answer is not the plain one, but for noise; that happens with a probability below 1e-60."""
+    truth = {key.lower(): count for key, count in plain(sql, visits()).items()}
+    with protect(folder, visits()) as db:
+        found = {str(key).lower(): count for key, count in db.sql(sql, share=0.9)}
+    return found.keys() != truth.keys() or any(abs(found[key] - truth[key]) > 0.5 for key in truth)
+
+
+@pytest.mark.parametrize("sql", CONDITIONS)
+def test_conditions_see_dates_outside_the_bounds(sql: str, tmp_path: Path) -> None:
+    assert not wrong_conditions(tmp_path, sql)
+
+
+def test_conditions_blind_outside_the_bounds_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Scalar, "anywhere", property(lambda self: self))
+    assert wrong_conditions(tmp_path, CONDITIONS[0])
+
+
+@pytest.mark.parametrize("value", ["f - DATE '2020-01-15'", "n"])
+def test_differences_outside_the_bounds_are_missing_where_they_are_averaged(value: str, tmp_path: Path) -> None:
+    people = "(SELECT id, MIN(d) AS f, MIN(d - DATE '2020-01-15') AS n FROM v GROUP BY id)"
+    truth = plain(f"SELECT 0, AVG(n) FROM {people} WHERE f BETWEEN '{FIRST}' AND '{LAST}'", visits())["0"]
+    with protect(tmp_path, visits()) as db:
+        ((found,),) = db.sql(f"SELECT AVG({value}) FROM {people}", share=0.9)
+    assert truth == pytest.approx(found, abs=1)
+
+
 def test_periods_without_anybody_are_shown(tmp_path: Path) -> None:
     with protect(tmp_path, visits().slice(0, 3)) as db:
         assert 15 == len(db.sql("SELECT DATE_TRUNC('month', d), COUNT(*) FROM v GROUP BY 1"))
@@ -130,6 +176,8 @@ MOVED = [
     "SELECT YEAR(day), SUM(cost), COUNT(day) FROM t GROUP BY 1",
     "SELECT MONTH(day), MEDIAN(cost) FROM t GROUP BY 1",
     "SELECT SUM(DATE_DIFF('day', DATE '2024-01-01', day)), COUNT(day) FROM t",
+    "SELECT SUM(DATE_DIFF('day', DATE '2024-01-01', day)) FROM t WHERE DATE_DIFF('day', DATE '2024-02-20', day) <> 0",
+    "SELECT AVG(n) FROM (SELECT id, MAX(DATE_DIFF('day', DATE '2024-01-01', day)) AS n FROM t GROUP BY id)",
     "SELECT TIME_BUCKET(INTERVAL 2 WEEK, day), AVG(cost) FROM t WHERE day > '2024-01-05' GROUP BY 1",
 ]
 

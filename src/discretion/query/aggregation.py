@@ -128,7 +128,7 @@ def _count(node: exp.Count, filtered: Scalar | None, relation: RowSet, groups: i
     if node.this is None or isinstance(node.this, exp.Star):
         shape = replace(shape, complete=filtered is None and _complete(relation))
         return assembled(exp.Count(this=exp.Star()), filtered, shape, None, None)
-    value = scalar(node.this, relation.scope)
+    value = scalar(node.this, relation.scope).anywhere
     _not_the_person(node, value, table)
     named = exp.Count(this=value.plain.copy())
     if value.required:

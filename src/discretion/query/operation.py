@@ -218,7 +218,7 @@ def cast(node: exp.Expr, operands: Operands) -> Scalar:
     low, high = (Fraction(0), Fraction(1)) if value.kind == "boolean" else (value.low, value.high)
     if own in types.REACH:
         low, high = None if low is None else Fraction(floor(low)), None if high is None else Fraction(ceil(high))
-    tame = value.tame
+    tame = value.tame.anywhere if kind == "boolean" else value.tame
     result = built(node, {"this": tame}, sql_type=found, to=exp.DataType.build(own, dialect="duckdb"))
     total = try_cast(tame.total, own)
     known: dict[str, Any] = {"total": try_cast(total, DOUBLE) if own == "FLOAT" else total}
@@ -331,6 +331,8 @@ def built(
     **known: Any,
 ) -> Scalar:
     """`node` over its operands, as written and total; what is known of it besides its type, and its fixed parts."""
+    if sql_type == "BOOLEAN":
+        operands = regrouped(operands, [part.anywhere for part in flat(operands)])
     parts = flat(operands)
     fixed = {name: known.pop(name) for name in list(known) if name in node.arg_types}
 

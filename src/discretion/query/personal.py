@@ -88,7 +88,17 @@ def personal(node: exp.Expr, inner: RowSet, name: str) -> PersonValue:
     if function in ("sum", "mean"):
         return _added(function, plain, value, row)
     _refuse_texts(node, value)
-    return row.made(function, plain, value, value)
+    return _chosen(row.made(function, plain, value.anywhere, value), value)
+
+
+def _chosen(made: PersonValue, value: Scalar) -> PersonValue:
+    """MIN, MAX and the like of a number that dates give bounds: outside these, the result has bounds as a date has."""
+    low, high = _ends(value)
+    if not value.bounded or low is None or high is None:
+        return made
+    within = exp.Between(this=made.column.total.copy(), low=low, high=high)
+    bounded = made.column.unless(exp.Case(ifs=[exp.If(this=within, true=made.column.total.copy())]))
+    return replace(made, column=bounded)
 
 
 def _both(one: Scalar, other: Scalar) -> Scalar:
@@ -115,7 +125,7 @@ def _count(node: exp.Count, row: _Row) -> PersonValue:
     if node.this is None or isinstance(node.this, exp.Star):
         return row.made("count", exp.Count(this=exp.Star()), None, like)
     if not isinstance(node.this, exp.Distinct):
-        value = scalar(node.this, row.inner.scope)
+        value = scalar(node.this, row.inner.scope).anywhere
         one = exp.Literal.number(1)
         there = exp.Not(this=exp.Is(this=exp.paren(value.tame.total), expression=exp.Null()))
         present = replace(value, total=exp.Case(ifs=[exp.If(this=there, true=one)]))
@@ -123,7 +133,7 @@ def _count(node: exp.Count, row: _Row) -> PersonValue:
     only(node.this, "expressions")
     if len(node.this.expressions) != 1:
         raise QueryRefused(f"{shown(node)} counts several columns together. Count one.")
-    value = scalar(node.this.expressions[0], row.inner.scope).tame
+    value = scalar(node.this.expressions[0], row.inner.scope).tame.anywhere
     if value.kind == "other":
         raise QueryRefused(f"{shown(node)} needs a number, a text, a condition, a date or a timestamp.")
     plain = exp.Count(this=exp.Distinct(expressions=[value.plain.copy()]))
@@ -213,9 +223,11 @@ def _ordered(node: exp.Expr, row: _Row) -> PersonValue:
     found, order_by = scalar(value, row.inner.scope).tame, scalar(by, row.inner.scope).tame
     for one in (found, order_by):
         _refuse_texts(node, one)
-    made = exp.ArgMin if function == "min" else exp.ArgMax
-    plain = made(this=unbracketed(found.plain.copy()), expression=unbracketed(order_by.plain.copy()))
-    return row.made(function, plain, found, found, order=order_by.total.copy(), by=order_by)
+    argument = exp.ArgMin if function == "min" else exp.ArgMax
+    plain = argument(this=unbracketed(found.plain.copy()), expression=unbracketed(order_by.plain.copy()))
+    order_by = order_by.anywhere
+    made = row.made(function, plain, found.anywhere, found, order=order_by.total.copy(), by=order_by)
+    return _chosen(made, found)
 
 
 def _declared_rows(inner: RowSet) -> int | None:

@@ -177,7 +177,7 @@ def _join(found: RowSet, join: exp.Join, tables: Tables) -> RowSet:
     most = found.table.longest_text
     outer = join.side == "LEFT"
     columns = {key.lower(): _public(lookup, key, inside, alias, most, outer) for key in lookup.columns}
-    on = scalar(_protected_side(join, alias, lookup), found.scope)
+    on = scalar(_protected_side(join, alias, lookup), found.scope).anywhere
     key = columns[lookup.key.lower()]
     if on.kind != key.kind or on.kind in ("other", "null"):
         raise QueryRefused(f"The join on {alias}.{lookup.key} compares a {on.kind} with a {key.kind}. CAST the first.")

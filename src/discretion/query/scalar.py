@@ -22,6 +22,7 @@ ROW = "t"  # what the engine's SQL calls the protected table
 MOST_VALUES = 10_000
 MOST_NODES = 20_000  # a check that a value is finite repeats the value; nested often enough that would explode
 MOST_TEXT = 10_000  # characters of one text that a query makes
+_BOUNDED = "bounded"  # marks the CASE of a value that is NULL outside declared bounds
 DEEPEST = 100  # nested levels of a total form; writing one out takes Python up to five calls a level
 _SMALLEST, _LARGEST = Fraction(1, 10**280), Fraction(10**280)  # of an interval that doubles can carry
 # What sqlglot notes about a dialect's habits; everything else that a node carries must be known to its rule.
@@ -102,8 +103,24 @@ class Scalar:
         """The same, with NULL instead of dates and times outside the declared bounds, which are left out."""
         if self.span is None:
             return self
-        total = between(self.total, self.total, *self.span, self.type)
-        return replace(self, total=total, required=False, size=2 * self.size)
+        return self.unless(between(self.total, self.total, *self.span, self.type))
+
+    def unless(self, bounded: exp.Case) -> "Scalar":
+        """The same as `bounded`, a CASE of it alone: NULL where it lies outside bounds, but in conditions."""
+        bounded.meta[_BOUNDED] = True
+        return replace(self, total=bounded, required=False, size=2 * self.size)
+
+    @property
+    def anywhere(self) -> "Scalar":
+        """The same, also where dates and times lie outside the declared bounds: a condition needs no bounds."""
+        if not self.bounded:
+            return self
+        return replace(self, total=self.total.copy().transform(_unbounded))
+
+    @property
+    def bounded(self) -> bool:
+        """Tell whether it is NULL where a date or time lies outside its declared bounds."""
+        return self.type != "BOOLEAN" and any(node.meta.get(_BOUNDED) for node in self.total.find_all(exp.Case))
 
     def parts(self, seen: set[int]) -> Iterator["Scalar"]:
         """Give everything it is computed from that is computed itself, and itself, each once."""
@@ -119,6 +136,10 @@ class Scalar:
             return self.values
         low, high = ceil(self.low), floor(self.high)
         return tuple(range(low, high + 1)) if high - low < MOST_VALUES else None
+
+
+def _unbounded(node: exp.Expr) -> exp.Expr:
+    return node.args["ifs"][0].args["true"].transform(_unbounded) if node.meta.get(_BOUNDED) else node
 
 
 def pieces(scalars: Iterable[Scalar]) -> tuple[exp.Expr, ...]:
