@@ -100,3 +100,19 @@ def test_when_nothing_helps_the_most_promising_are_told(db, monkeypatch):
 def test_what_cannot_be_asked_has_no_outlook(db, sql):
     with pytest.raises(QueryRefused):
         db.outlook(Question(sql=sql))
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT n + 1 FROM (SELECT COUNT(*) AS n FROM patients)", "is for one SELECT with aggregates"),
+        ("SELECT region, COUNT(*) / SUM(COUNT(*)) OVER () FROM patients GROUP BY region", "is for one SELECT"),
+        ("SELECT age FROM patients", "^(?!The page to ask on)"),
+        ("SELECT n FROM (SELECT age AS n FROM patients)", "^(?!The page to ask on)"),
+    ],
+)
+def test_a_statement_above_released_values_has_no_outlook(db, sql, reason):
+    before = len(db.history())
+    with pytest.raises(QueryRefused, match=reason):
+        db.outlook(Question(sql=sql, share=0.1))
+    assert before == len(db.history())

@@ -10,6 +10,11 @@ from served import Served, served
 
 GROUPED = "SELECT region, AVG(age) AS mean\nFROM patients\nGROUP BY region"
 SILENT = "SELECT region, AVG(income) AS income FROM patients GROUP BY region"
+COMPOUND = (
+    "SELECT n * 2 AS twice FROM (SELECT COUNT(*) AS n FROM patients WHERE smoker)",
+    "SELECT (SELECT COUNT(*) FROM patients WHERE smoker) - (SELECT COUNT(*) FROM patients WHERE age > 50) AS more",
+    "SELECT region, RANK() OVER (ORDER BY COUNT(*)) AS place, COUNT(*) FROM patients GROUP BY region",
+)
 HOSTILE = "</textarea></pre><img src=x onerror=alert(1)><script>alert(2)</script>{{ 7*7 }}"
 
 
@@ -90,6 +95,23 @@ def test_what_is_wrong_is_told_next_to_the_question_and_nothing_is_charged(ada, 
     page.fill("#percent", "much")
     page.get_by_text("must be a number of percent").wait_for()
     assert before == charges(town)
+
+
+@pytest.mark.parametrize("sql", COMPOUND)
+def test_sql_above_released_values_is_refused_before_the_charge(town, sql):
+    """Pages lead to answers by entry, and such a statement has none of its own."""
+    before = charges(town)
+    with town.browser(town.house.access.link("ada")) as ada:
+        for path, do in (("/ask", "explain"), ("/ask", "answer"), ("/ask/explain", "")):
+            page = ada.get("/ask").text
+            hidden = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', page))
+            shown = ada.post(path, data={**hidden, "sql": sql, "percent": "1", "do": do})
+            assert "The page to ask on is for one SELECT with aggregates." in shown.text
+            assert "location" not in shown.headers
+    assert before == charges(town)
+    with town.connect("ada") as db:
+        assert 0 < len(db.sql(sql, share=0.02))
+    assert before < charges(town)
 
 
 def test_names_are_completed_and_words_coloured(ada):

@@ -116,6 +116,7 @@ async def ask(call: Call) -> Response:
         question = draft.question(call.who.name)
 
         async def act() -> str:
+            await call.house.work("single", question, member=call.who.name, request=call.request)
             return str(await call.house.work("ask", question, member=call.who.name, request=call.request))
 
         told = await call.house.once(call.who.key, call.said.get("once", ""), call.raw, act)
