@@ -191,6 +191,8 @@ def statement(sql: str) -> exp.Expr:
         statements = [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)]
     except SqlglotError as failure:
         raise unfinished(sql, failure) from None
+    if not statements:
+        raise QueryRefused("The question is empty. Write a SELECT.")
     if len(statements) != 1:
         raise QueryRefused(f"One question at a time: this text has {len(statements)} statements.")
     tree = statements[0]

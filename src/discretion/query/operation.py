@@ -17,7 +17,7 @@ from discretion.errors import QueryRefused
 from discretion.query import interval
 from discretion.query import kind as types
 from discretion.query.kind import BIGINT, DOUBLE, HUGEINT
-from discretion.query.scalar import TRUTH, Scalar, Side, literal, mixed, shown
+from discretion.query.scalar import TRUTH, Scalar, Side, literal, mixed, refuse_time_between, shown
 
 Operands = Mapping[str, Scalar | list[Scalar]]
 
@@ -88,6 +88,8 @@ def arithmetic(node: exp.Expr, operands: Operands) -> Scalar:
         days = regrouped(operands, [left.tame.within, right.tame.within])
         low, high = interval.elapsed(left, right, "DAY")
         return built(node, days, sql_type=BIGINT, reach=2**23, whole=True, low=low, high=high)
+    if isinstance(node, exp.Sub) and {left.kind, right.kind} <= set(TIMES):
+        refuse_time_between(node)
     if {left.kind, right.kind} != {"number"}:
         mixed(node, {left.kind, right.kind, "number"})
     if isinstance(node, exp.IntDiv) and not {left.type, right.type} <= {BIGINT, HUGEINT}:

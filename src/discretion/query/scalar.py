@@ -202,6 +202,8 @@ class Scope:
         if not found:
             known = {_spelled(name, found) for columns in within for name, found in columns.items()}
             hint = did_you_mean(column.name, known)
+            if column.this.args.get("quoted"):
+                hint += f" A text stands in single quotes: {exp.Literal.string(column.name).sql('duckdb')}."
             raise QueryRefused(f"There is no column {column.name!r}; there is {listed(known)}.{hint}")
         if len(found) > 1:
             raise QueryRefused(f"Column {column.name!r} is in several tables: write table.{column.name}.")
@@ -319,6 +321,12 @@ def mixed(node: exp.Expr, kinds: Iterable[str]) -> NoReturn:
     raise QueryRefused(
         f"{shown(node)} mixes {' and '.join(sorted(kinds))}{unsupported}. CAST one side to the type of the other."
     )
+
+
+def refuse_time_between(node: exp.Expr) -> NoReturn:
+    """Refuse the difference of two times, which is an interval, and say how to count its days."""
+    days = f"DATE_DIFF('day', {shown(node.expression)}, {shown(node.this)})"
+    raise QueryRefused(f"{shown(node)} is the time between two timestamps. Count its days, hours or the like: {days}.")
 
 
 def _type(sql_type: str) -> str:

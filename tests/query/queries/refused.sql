@@ -467,10 +467,16 @@ SELECT 'unclosed FROM patients
 -- > This is not SQL that DuckDB's dialect allows. Check brackets, quotes and commas.
 
 ;
--- > One question at a time: this text has 0 statements.
+-- > The question is empty. Write a SELECT.
 
 SELECT SUM(CAST(age AS DECIMAL(50, 2))) FROM patients
 -- > DECIMAL(50, 2) is not a type. DECIMAL(width, scale) has a width from 1 to 38 and a scale of at most that.
 
 SELECT CASE WHEN COUNT(*) > 5 THEN 'a' ELSE 1 END + 1 AS odd FROM patients
 -- > CASE WHEN COUNT(*) > 5 THEN 'a' ELSE 1 END mixes number and text. CAST one side to the type of the other.
+
+SELECT COUNT(*) FROM patients WHERE seen - DATE '2021-01-01' > 3
+-- > seen - CAST('2021-01-01' AS DATE) is the time between two timestamps. Count its days, hours or the like: DATE_DIFF('day', CAST('2021-01-01' AS DATE), seen).
+
+SELECT COUNT(*) FROM patients WHERE grade = "A"
+-- > There is no column 'A'; there is age, born, children, epsilon, grade, id, income, note, region, seen, smoker, weight. A text stands in single quotes: 'A'.
