@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from discretion.declaration.concern import Concern, concerns, hints, turnover
+from discretion.declaration.concern import Concern, concerns, hints, turnover, unstated
 from discretion.declaration.declare import declare, refuse_unfit
 from discretion.declaration.enrolment import Enrolment
 from discretion.declaration.table import Lookup, Table
@@ -49,7 +49,15 @@ class Protection:
                     f"{', '.join(map(repr, found.columns))}."
                 )
             same = self._enrol(name, self._enrolment(found, person=person, epsilon=epsilon, **chosen), separate)
-        return (*hints(found.hints), *same)
+            return (*hints(found.hints), *same, *self._unstated(name))
+
+    def _unstated(self, register: str) -> tuple[Concern, ...]:
+        """Return how many people of a register stated no preference, if anybody did not."""
+        enrolled = Enrolment.from_json(self.ledger.register(register).source)
+        if not enrolled.has_unstated:
+            return ()
+        people = self.engine.people(enrolled.source, enrolled.person, enrolled.epsilon)
+        return unstated(enrolled.epsilon, enrolled.unstated(people))
 
     def columns(self, source: Any, options: Mapping[str, Any]) -> Mapping[str, str]:
         """Return the columns of a source with their types, as `protect` would read it; nothing is kept."""
@@ -131,8 +139,8 @@ class Protection:
             entry = self._renew(name, enrolled)
             seen = (*hints(found.hints), *(turnover(*self.ledger.turnover(entry)) if entry else ()))
             if renewed is not None:
-                seen += self._surveyed(self._redeclared(table, renewed))
-            return entry, seen
+                return entry, (*seen, *self._surveyed(self._redeclared(table, renewed)))
+            return entry, (*seen, *self._unstated(name))
 
     @contextmanager
     def _admitting(self) -> Iterator[list[str]]:

@@ -128,7 +128,7 @@ def test_a_change_of_mind_is_recorded(clinic):
 
 
 def test_a_changed_text_is_asked_about_after_refresh(clinic):
-    assert "Nothing changed" in run("refresh patients").stdout
+    assert "Nobody's preference changed." in run("refresh patients").stdout
     write(patients(501), clinic / "patients.csv")
     assert 0 == run("query", COUNT).exit_code  # about the copy that was admitted
     assert " changed." in run("refresh patients").stdout
@@ -276,3 +276,15 @@ def test_an_output_that_knows_no_greek_still_gets_the_answer(clinic):
         outcome = subprocess.run(command, capture_output=True, env=environment, cwd=clinic)
         assert 0 == outcome.returncode, outcome.stderr
         assert b"smokers" in outcome.stdout
+
+
+def test_a_question_in_a_file_named_minus_is_read_from_standard_input(clinic):
+    outcome = CliRunner().invoke(app, ["explain", "-f", "-"], input=COUNT)
+    assert 0 == outcome.exit_code
+
+
+def test_people_without_a_preference_are_told_when_they_are_enrolled(folder):
+    (folder / "few.csv").write_text("id,epsilon\n1,0.5\n2,\n3,\n")
+    outcome = run("register few few.csv --person id --epsilon epsilon")
+    assert "Warning: People without a preference: 2." in outcome.stderr
+    assert "People without a preference: 2." in run("refresh few").stderr

@@ -13,7 +13,7 @@ from discretion.errors import InvalidDeclaration
 from discretion.service.oidc import Provider
 from served import Served, free_port, served
 
-WRONG = "This code is not valid."
+WRONG = "This code or token is not valid."
 
 
 @pytest.fixture(scope="module")

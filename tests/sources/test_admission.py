@@ -234,12 +234,29 @@ def test_warnings_reach_the_steward_and_nothing_else(tmp_path: Path) -> None:
             ("rows_without_key", "k"): 1,
             ("above_rows_per_person", "id"): 1,
             ("no_preference", "epsilon"): 1,
-            ("key_without_rows", "k = w"): 1,
+            ("key_without_rows", "k = w"): None,
         } == told
         assert "warning" not in table.stored()
         assert "outside" not in str(list(db.history()))
     with dn.connect(tmp_path / "l.discretion") as analyst:
         assert 0 == len(analyst.warnings())
+
+
+@pytest.mark.parametrize(("last", "told"), [(None, []), ("u", ["k = NULL"])])
+def test_a_missing_value_is_a_row_of_the_key_null(last: str | None, told: list[str], tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a", "b"], "epsilon": [1.0, 1.0], "k": ["u", last]})
+    with dn.connect(tmp_path / "l.discretion") as db:
+        db.protect("t", rows, person="id", epsilon="epsilon", keys={"k": ["u", None]})
+        assert told == [row["column"] for row in db.warnings()]
+
+
+def test_people_without_a_preference_are_told_by_a_register(tmp_path: Path) -> None:
+    people = pa.table({"id": ["a", "b", "c"], "epsilon": [1.0, None, None]})
+    with dn.connect(tmp_path / "l.discretion") as db:
+        db.register("r", people, person="id", epsilon="epsilon")
+        assert [("no_preference", "epsilon", 2)] == [(w["warning"], w["column"], w["people"]) for w in db.warnings()]
+        db.register("s", people.slice(0, 1), person="id", epsilon="epsilon", separate=True)
+        assert [] == list(db.warnings())
 
 
 def test_people_who_are_not_in_the_register_are_told(tmp_path: Path) -> None:

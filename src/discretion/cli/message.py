@@ -11,7 +11,8 @@ from discretion.render.sheet import Sheet, amount, when
 def refreshed(entry: str, history: Listing) -> list[Sheet]:
     """Say what accepting a changed source changed."""
     texts = [row["text"] for row in history if row["entry"] == entry]
-    return [Sheet(title=f"Entry {entry}: {', '.join(texts)}." if entry else "Nothing changed.")]
+    same = "The state that the source is in now is admitted. Nobody's preference changed."
+    return [Sheet(title=f"Entry {entry}: {', '.join(texts)}." if entry else same)]
 
 
 def chosen(entry: str, receipt: Receipt) -> list[Sheet]:

@@ -321,9 +321,9 @@ def _text(sql: str, file: Path | None) -> str:
     """Return the text of a question, from where it is."""
     if bool(sql) == (file is not None):
         raise typer.BadParameter("give the question once: as SQL, with -f FILE, or - for the standard input.")
-    if file is not None:
-        return file.read_text(encoding="utf-8-sig")
-    return sys.stdin.read() if sql == "-" else sql
+    if sql == "-" or str(file) == "-":
+        return sys.stdin.read()
+    return sql if file is None else file.read_text(encoding="utf-8-sig")
 
 
 def shared(**groups: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -34,6 +34,12 @@ def turnover(came: int, left: int) -> tuple[Concern, ...]:
     return (Concern(kind="turnover", text=text, count=came),)
 
 
+def unstated(column: str, count: int) -> tuple[Concern, ...]:
+    """Return a warning about people who stated no preference in a column."""
+    text = f"People without a preference: {count:,}. They get the default or the strictest level."
+    return (Concern(kind="no_preference", text=text, column=column, count=count),) if count else ()
+
+
 def concerns(table: Table, counted: Mapping[tuple[str, str], int]) -> tuple[Concern, ...]:
     """Return what (measure, column or key) -> count says about a table."""
     return tuple(_told(table, counted))
@@ -49,7 +55,9 @@ def told(found: Iterable[Concern]) -> pa.Table:
 def _told(table: Table, counted: Mapping[tuple[str, str], int]) -> Iterator[Concern]:
     k = table.rows_per_person
     for (kind, about), count in counted.items():
-        if not count:
+        if kind == "no_preference":
+            yield from unstated(about, count)
+        if not count or kind == "no_preference":
             continue
         text = {
             "above_rows_per_person": (
@@ -57,7 +65,6 @@ def _told(table: Table, counted: Mapping[tuple[str, str], int]) -> Iterator[Conc
                 if k == 1
                 else f"People with more than {k:,} rows (rows_per_person): {count:,}. Their other rows do not count."
             ),
-            "no_preference": f"People without a preference: {count:,}. They get the default or the strictest level.",
             "not_in_register": f"People not in register {table.register!r}: {count:,}. Their rows do not count.",
             "no_person": f"Rows without a person: {count:,}. They do not count.",
             "outside_bounds": f"Rows with a value of {about!r} outside its bounds: {count:,}. It is clamped to them.",
@@ -65,4 +72,4 @@ def _told(table: Table, counted: Mapping[tuple[str, str], int]) -> Iterator[Conc
             "key_without_rows": f"No row has the declared key {about}.",
             "rows_without_key": f"Rows with a value of {about!r} that is no key: {count:,}. No group has them.",
         }[kind]
-        yield Concern(kind=kind, text=text, column=about, count=count)
+        yield Concern(kind=kind, text=text, column=about, count=None if kind == "key_without_rows" else count)

@@ -61,6 +61,20 @@ class Enrolment:
         return replace(self, worth=tuple(sorted(worth, key=_place))), pa.table(enrolled)
 
     @property
+    def has_unstated(self) -> bool:
+        """Return whether somebody stated no preference when these were read."""
+        return any(self._is_unstated(one) for one, _ in self.worth)
+
+    def unstated(self, people: pa.Table) -> int:
+        """Return how many of (person, epsilon) stated no preference."""
+        counted = pc.value_counts(people["epsilon"].combine_chunks()).to_pylist()
+        return sum(one["counts"] for one in counted if self._is_unstated(one["values"]))
+
+    def _is_unstated(self, preference: Any) -> bool:
+        stated = self._stated(preference)
+        return stated is not None and isnan(stated)
+
+    @property
     def names(self) -> dict[int, str]:
         """Return the names of levels, by micro-ε."""
         return {int(allowance(epsilon)): name for name, epsilon in self.levels.items()}

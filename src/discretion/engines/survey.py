@@ -33,10 +33,10 @@ def surveys(table: Table, register: Mapping[str, str], person: str) -> Iterator[
 def keys_without_rows(table: Table, values: Mapping[str, set[Any]]) -> Counts:
     """Return the declared keys that no row has."""
     return {
-        ("key_without_rows", f"{column} = {key}"): 1
+        ("key_without_rows", f"{column} = {'NULL' if key is None else key}"): 1
         for column, keys in table.keys.items()
         for key in keys
-        if _as_text(key) not in values[column]
+        if (None if key is None else _as_text(key)) not in values[column]
     }
 
 
@@ -44,7 +44,7 @@ def distinct_texts(table: Table, column: str) -> exp.Select:
     """Return the SELECT that finds which declared keys there are."""
     text = _text(table, column)
     found = exp.select(exp.alias_(text, "value")).distinct().from_("protected")
-    return found.where(exp.In(this=text.copy(), expressions=_listed(table, column)))
+    return found.where(_known(table, column, text))
 
 
 def owned_rows(person: exp.Expr) -> exp.Select:
@@ -95,8 +95,7 @@ def _row_measures(table: Table) -> Iterator[tuple[tuple[str, str], exp.Expr]]:
         first, last = (constant(end, found) for end in ends(pair, found))
         yield ("outside_span", column), exp.or_(value < first, value > last)
     for column in table.keys:
-        known = exp.In(this=_text(table, column), expressions=_listed(table, column))
-        yield ("rows_without_key", column), exp.Not(this=known)
+        yield ("rows_without_key", column), exp.Not(this=_known(table, column, _text(table, column)))
 
 
 def _people_measures(
@@ -116,8 +115,14 @@ def _text(table: Table, column: str) -> exp.Expr:
     return exp.cast(noted(exp.column(column, quoted=True), table.columns[column]), "VARCHAR")
 
 
-def _listed(table: Table, column: str) -> list[exp.Expr]:
-    return [exp.Literal.string(_as_text(key)) for key in table.keys[column]]
+def _known(table: Table, column: str, text: exp.Expr) -> exp.Expr:
+    """Return the condition that a value is a declared key; missing values are one if NULL is declared."""
+    listed = exp.In(
+        this=text.copy(),
+        expressions=[exp.Literal.string(_as_text(key)) for key in table.keys[column] if key is not None],
+    )
+    known = exp.paren(listed) if listed.expressions else exp.false()
+    return exp.paren(exp.or_(text.copy().is_(exp.null()), known)) if None in table.keys[column] else known
 
 
 def _as_text(key: Any) -> str:

@@ -129,9 +129,9 @@ def _text(entry: Entry) -> str:
         case "deliver":
             return f"answer to entry {facts['charge']}"
         case "enroll":
-            return f"{sum(line[2] for line in facts['cohorts']):,} people enrolled"
+            return f"{_people(sum(line[2] for line in facts['cohorts']))} enrolled"
         case "change" | "refresh":
-            return f"{sum(line[2] for line in facts['flows']):,} people changed"
+            return f"{_people(sum(line[2] for line in facts['flows']))} changed"
         case "abandon":
             return f"no answer to entry {facts['settles']}"
         case "restore":
@@ -147,8 +147,12 @@ def _text(entry: Entry) -> str:
         case "issue":
             return f"a new {facts['token']} for {facts['member']}"
         case "invite":
-            return f"{facts['count']:,} people invited"
+            return f"{_people(facts['count'])} invited"
         case "end":
             return f"a token, link or invitation was {facts['how']}"
         case _:
             return ""
+
+
+def _people(count: int) -> str:
+    return "1 person" if count == 1 else f"{count:,} people"

@@ -13,7 +13,9 @@ from discretion.ledger.chain import Entry, Writing, append
 Role = Literal["steward", "analyst"]
 ROLES: tuple[Role, ...] = get_args(Role)
 LONGEST_NAME = 100
-DENIED = "This code is not valid. It may have been used, revoked or replaced, or it is too old. Ask for a new one."
+DENIED = (
+    "This code or token is not valid. It may have been used, revoked or replaced, or it is too old. Ask for a new one."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
