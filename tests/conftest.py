@@ -13,9 +13,13 @@ from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
+from hypothesis import HealthCheck, settings
 
 from discretion.mechanisms import exponential
 from discretion.plan import assumption
+
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")  # how fast the machine is decides nothing
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -32,6 +32,8 @@ def truth(aggregate: Aggregate, statistics: Statistics) -> np.ndarray:
     counts = statistics.counts.sum(axis=1)
     if aggregate.kind in ("count", "people"):
         return np.array(counts, dtype=float)
+    if aggregate.kind == "mode":
+        return np.array([float(by_cohort.sum(axis=0).argmax()) for by_cohort in statistics.histogram])
     if aggregate.kind == "quantile":
         return np.array([_quantile(aggregate, by_cohort.sum(axis=0)) for by_cohort in statistics.histogram])
     totals = statistics.totals.sum(axis=1)
@@ -62,7 +64,7 @@ def exact(query: Query, engine: DuckDB = ENGINE) -> dict[str, tuple[Any, ...]]:
     """The answer to a query without noise."""
     apart = {"register": TABLES["patients"].source, "person": "id", "epsilon": "epsilon"}
     cohorts = Cohorts(count=3, levels=LEVELS, **({} if query.table.protects == "value" else apart))
-    measures = tuple(Measure(aggregate=one, histogram=one.kind == "quantile") for one in query.aggregates)
+    measures = tuple(Measure(aggregate=one, histogram=one.kind in ("quantile", "mode")) for one in query.aggregates)
     found = engine.compute(Request(measures=measures, source=Rows(query=query, cohorts=cohorts)))
     return query.finish([truth(one, statistics) for one, statistics in zip(query.aggregates, found, strict=True)])
 
@@ -190,7 +192,7 @@ def outcome(sql: str, number: int) -> list[Any]:
     engine, known = database(number)
     try:
         query = parse(sql.replace("seen", "at"), {"t": known})
-        measures = tuple(Measure(aggregate=one, histogram=one.kind == "quantile") for one in query.aggregates)
+        measures = tuple(Measure(aggregate=one, histogram=one.kind in ("quantile", "mode")) for one in query.aggregates)
         rows_of = Rows(query=query, cohorts=Cohorts(count=3, levels=LEVELS))
         found = engine.compute(Request(measures=measures, source=rows_of))
         answer = query.finish([np.ones(len(query.groups)) for _ in query.asked])

@@ -62,7 +62,7 @@ def test_each_kind_of_value_has_a_literal_of_its_own(value, expected):
 def test_the_database_reads_the_very_value_that_was_given(value):
     if isinstance(value, str) and ("\0" in value or any("\ud800" <= sign <= "\udfff" for sign in value)):
         return  # the parser refuses these
-    (found,) = duckdb.execute(f"SELECT {literal('Parameter 1', value)}").fetchone()
+    ((found,),) = duckdb.execute(f"SELECT {literal('Parameter 1', value)}").fetchall()
     assert (float(found) if isinstance(value, float) else found) == value
 
 

@@ -197,7 +197,7 @@ def test_temporary_files_of_a_worker_are_limited_together(tmp_path):
         for number in range(5):
             (Path(worker.folder) / f"{number}.tmp").write_bytes(b"x" * (300 << 10))
         worker.process.join(30)
-        assert -signal.SIGKILL == worker.process.exitcode
+        assert worker.process.exitcode in (-signal.SIGKILL, 255)  # 255: the fork server did not learn of the signal
         with town.connect("ada") as db:
             db.sql(COUNT)
         assert not Path(worker.folder).exists()

@@ -5,8 +5,8 @@ import logging
 
 import pytest
 
+from discretion.query.quotation import HIDDEN, known_names, without_literals
 from discretion.service.log import Lines
-from discretion.service.text import HIDDEN, known_names, without_literals
 from served import served
 
 SECRET = (
