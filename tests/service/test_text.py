@@ -6,7 +6,9 @@ import logging
 import pytest
 
 from discretion.query.quotation import HIDDEN, known_names, without_literals
+from discretion.release import Error, Release
 from discretion.service.log import Lines
+from discretion.service.text import shown_release
 from served import served
 
 SECRET = (
@@ -84,6 +86,48 @@ def test_a_stored_answer_shows_others_the_numbers_and_not_the_words(town):
         assert [] == hints(client.get(f"/v1/answers/{own.entry}").text)
         for entry in ("1-000000000000", "x", "99999999999999999999-000000000000", f"{own.entry}0", "0-0"):
             assert client.get(f"/v1/answers/{entry}").status_code in (404, 422), entry
+
+
+CASES = (
+    "SELECT CASE WHEN age = 77 THEN 'Jane' ELSE 'other' END AS k, COUNT(*) FROM patients GROUP BY k",
+    "SELECT CASE WHEN age = 77 THEN 'Ja' || 'ne' ELSE region END AS k, COUNT(*) FROM patients GROUP BY k",
+    "SELECT CASE WHEN age = 77 THEN -41.5 ELSE 1712 END AS k, COUNT(*) FROM patients GROUP BY k",
+    "SELECT k, COUNT(*) FROM (SELECT CASE WHEN smoker THEN 'Roe' END AS k FROM patients) AS t GROUP BY k",
+    "SELECT MODE(CASE WHEN age = 77 THEN 'Roe' ELSE 'Jane' END) AS m FROM patients",
+)
+
+
+@pytest.mark.parametrize("sql", CASES)
+def test_keys_that_an_analyst_wrote_are_not_shown_to_others(town, sql):
+    with town.connect("ada") as db:
+        own = db.sql(sql, share=0.01)
+    paths = [f"/v1/answers/{own.entry}", f"/answers/{own.entry}"]
+    paths += [f"/answers/{own.entry}/download?as={kind}" for kind in ("csv", "json", "parquet")]
+    for who in ("ada", "bob", "sam"):
+        with town.http(who) as client:
+            shown = {path: client.get(path) for path in paths}
+            assert {200} == {response.status_code for response in shown.values()}
+            texts = [response.content.decode("latin-1") for path, response in shown.items() if "parquet" not in path]
+        assert (who != "bob") == any(hints(text) for text in texts), (who, texts)
+    with town.connect("bob") as db:
+        seen = db.answer(own.entry)
+    assert [] == hints(str(seen.to_arrow().to_pylist()))
+    assert any("?" in str(value) for value in seen.columns["column 1"])
+
+
+def test_keys_that_a_steward_declared_are_shown_to_everybody(town):
+    with town.connect("ada") as db:
+        own = db.sql("SELECT region, COUNT(*) FROM patients WHERE region = 'N' GROUP BY region", share=0.01)
+    with town.connect("bob") as db:
+        assert own.columns["region"] == db.answer(own.entry).columns["region"]
+
+
+def test_a_number_that_is_no_literal_stays():
+    errors = {"n": (Error(bias=0, noise=1),) * 4}
+    columns = {"k": (0, 10, 20, None), "n": (1.0, 10.0, 3.0, 4.0)}
+    release = Release(columns=columns, errors=errors, mechanism="laplace", guarantee=None)  # type: ignore[arg-type]
+    seen = shown_release(release, "SELECT FLOOR(age / 10) * 10 AS k, COUNT(*) AS n FROM patients GROUP BY k", ())
+    assert {"column 1": ("0", "?", "20", None), "column 2": columns["n"]} == seen.columns
 
 
 def test_people_do_not_see_who_asked_or_where_rows_are(town):

@@ -88,7 +88,9 @@ async def _found(call: Call) -> tuple[Release, Asking, bool]:
     if not text:
         raise Refused(404, NO_ANSWER)
     release, mine = Release.from_stored(text), call.who.role == "steward" or asked.analyst == call.who.name
-    return release if mine else shown_release(release, await call.house.read(call.house.known)), asked, mine
+    if not mine:
+        release = shown_release(release, asked.sql, await call.house.read(call.house.db.tables))
+    return release, asked, mine
 
 
 async def _ways(call: Call, asked: Asking) -> tuple[tuple[Way, AskForm], ...]:

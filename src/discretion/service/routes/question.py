@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from discretion.answer import Question
 from discretion.errors import InvalidDeclaration
-from discretion.ledger.answers import stored_answer
+from discretion.ledger.answers import stored_answer, stored_question
 from discretion.query.parameter import bound
 from discretion.release import Release
 from discretion.service.endpoint import ENTRY, LONGEST_SQL, Call, Endpoint, Field
@@ -71,7 +71,9 @@ async def answer(call: Call) -> Response:
         raise Refused(404, f"Entry {entry} has no answer.")
     release = Release.from_stored(text)
     if call.who.role != "steward" and analyst != call.who.name:
-        release = shown_release(release, await call.house.read(call.house.known))
+        asked = await call.house.read(stored_question, call.house.ledger, entry)
+        tables = await call.house.read(call.house.db.tables)
+        release = shown_release(release, asked.sql if asked is not None else "", tables)
     return _release(call, release)
 
 
