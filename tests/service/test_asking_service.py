@@ -30,6 +30,7 @@ def test_options_parameters_and_within_go_over_http(town):
     [
         ({"mechanism": "sample", "options": {"treshold": 1}}, "Did you mean 'threshold'?"),
         ({"params": [1, 2]}, "one value for each ?"),
+        ({"sql": "SELECT COUNT(*) FROM patients WHERE age > ?", "params": [10**4000]}, "more than 308 digits"),
         ({"within": -3}, "above 0"),
     ],
 )

@@ -10,9 +10,9 @@ _QUANTILES = (exp.PercentileCont, exp.PercentileDisc, exp.Quantile)
 
 def spread(select: exp.Select) -> exp.Select:
     """Return the same question without lists: a selected list of quantiles is as many columns."""
-    found = [column for item in select.expressions for column in _columns(item)]
-    if len(found) == len(select.expressions):
+    if all(_list_of(item.this if isinstance(item, exp.Alias) else item) is None for item in select.expressions):
         return select
+    found = [column for item in select.expressions for column in _columns(item)]
     copied = select.copy()
     copied.set("expressions", found)
     return copied

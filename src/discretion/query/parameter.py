@@ -16,6 +16,7 @@ from discretion.errors import InvalidDeclaration, did_you_mean
 Value = str | int | float | Decimal | bool | date | None | Sequence["Value"]
 Params = Sequence[Value] | Mapping[str, Value]
 MOST_VALUES = 1_000  # of one list
+MOST_DIGITS = 308  # of one number, before its decimal point
 
 
 def bound(sql: str, params: Params | None) -> str:
@@ -84,6 +85,8 @@ def literal(what: str, value: Value) -> str:
 
 
 def _number(what: str, value: object) -> str:
+    if isinstance(value, int | Decimal) and _is_huge(value):
+        raise InvalidDeclaration(f"{what} has more than {MOST_DIGITS} digits, and no column holds such numbers.")
     if not isinstance(value, int | float | Decimal) or not isfinite(value):
         raise InvalidDeclaration(
             f"{what} must be a text, a finite number, a truth value, a date, a time, None or a list of these, got a "
@@ -92,3 +95,10 @@ def _number(what: str, value: object) -> str:
     exact = value if isinstance(value, int) else Decimal(repr(value)) if isinstance(value, float) else value
     text = str(exact) if isinstance(exact, int) else format(exact, "f") if abs(exact.adjusted()) < 30 else str(exact)
     return f"({text})" if text.startswith("-") else text
+
+
+def _is_huge(value: int | Decimal) -> bool:
+    """Return whether a number is beyond those that a double can hold."""
+    if isinstance(value, Decimal):
+        return value.is_finite() and value.adjusted() >= MOST_DIGITS
+    return abs(value) >= int(10**MOST_DIGITS)

@@ -80,6 +80,10 @@ SELECT QUANTILE_CONT(income, [0.25, 0.75]) FROM patients
 -- > quantile 0..1000 by 100 from 0 rank 1/4: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
 -- > quantile 0..1000 by 100 from 0 rank 3/4: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
 
+SELECT QUANTILE_CONT(income, [0.25]) AS q FROM patients
+-- > SELECT QUANTILE_CONT(income, 0.25) AS "q_0.25" FROM patients
+-- > quantile 0..1000 by 100 from 0 rank 1/4: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
+
 SELECT PERCENTILE_CONT([0.1, 0.5]) WITHIN GROUP (ORDER BY income DESC) FILTER (WHERE smoker) AS q FROM patients
 -- > SELECT QUANTILE_CONT(income, 0.9) FILTER(WHERE smoker) AS "q_0.1", QUANTILE_CONT(income, 0.5) FILTER(WHERE smoker) AS "q_0.5" FROM patients
 -- > quantile 0..1000 by 100 from 0 rank 9/10: CASE WHEN "t"."smoker" THEN CASE WHEN ISFINITE("t"."income") THEN "t"."income" END END
