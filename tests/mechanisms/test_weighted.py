@@ -153,7 +153,7 @@ def test_assumptions_are_named_and_privacy_does_not_rest_on_them():
     assert "between 0 and 0.1" in error.assumption
     assert "" == propose(COUNT, specification, Belief()).error.assumption
     assert (
-        "everybody has a value"
+        "everybody has one row with a value"
         in propose(Aggregate(kind="mean", protects="presence"), specification, Belief()).error.assumption
     )
 
