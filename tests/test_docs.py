@@ -20,7 +20,6 @@ from discretion.cli import app
 from discretion.connection import ENGINES, Connection
 from discretion.declaration.table import Policy
 from discretion.mechanisms import MECHANISMS
-from discretion.service.endpoint import Endpoint
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -225,7 +224,6 @@ def test_every_keyword_that_errors_recommend_is_an_option():
     taken |= {name for one in vars(arrays).values() if inspect.isfunction(one) for name in parameters(one)}
     taken |= {name for propose in MECHANISMS.values() for name in parameters(propose)}
     taken |= set(vars(Policy(largest_share=1.0)))
-    taken |= parameters(Endpoint)  # the docstring that says how to add a page
     said = set(re.findall(r"\b([a-z_]+)=(?:True|None|\[\"|\{\")", messages()))
     assert "separate" in said
     assert set() == said - taken

@@ -3,7 +3,7 @@
 How a page is added: write a handler that returns `page("name.html", who=call.who, here="/path", ...)`, give it an
 `Endpoint` with gives="html" in a file of this folder, list that file in routes/__init__.py, and enter the route in
 permission.py. A link in the navigation is a line of navigation.py. A form holds `{{ parts.csrf(who) }}`, and its
-endpoint has form=True.
+endpoint is marked as a `form`.
 """
 
 from collections.abc import Mapping
