@@ -94,7 +94,7 @@ def _database() -> Any:
 
 
 class _Kind(NamedTuple):
-    """How the errors of a part are related in a world."""
+    """Say how the errors of a part are related in a world."""
 
     signs: tuple[float, ...]  # of the columns, whose noise is the same but for these; (): their noises are independent
     one_way: bool  # the biases of all groups have the same direction

@@ -30,7 +30,7 @@ Change = Literal["assume", "share", "groups", "columns"]
 
 @dataclass(frozen=True, kw_only=True)
 class LevelCost:
-    """What the people of one level would pay."""
+    """Say what the people of one level would pay."""
 
     epsilon: float  # their allowance
     people: int
@@ -58,7 +58,7 @@ class Way:
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """What a question would cost, and how good it would be: all that an analyst needs to know before asking."""
+    """Say what a question would cost and how good it would be: all that an analyst needs before asking."""
 
     question: Question
     plan: Mapping[str, Any]  # every mechanism considered, as `Plan.to_dict` tells it

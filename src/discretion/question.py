@@ -14,7 +14,7 @@ from discretion.plan.option import checked
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What an analyst asks, and how."""
+    """Hold what an analyst asks, and how."""
 
     sql: str
     share: float = 0.1  # of each person's allowance, at most

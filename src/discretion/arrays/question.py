@@ -32,7 +32,7 @@ Keys = Sequence[Any] | Mapping[str, Sequence[Any]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArrayChoices:
-    """What every question about arrays can be told besides its values: see `discretion.arrays`."""
+    """Hold what every question about arrays can be told besides its values: see `discretion.arrays`."""
 
     epsilon: Epsilon
     levels: Mapping[str, float] | None

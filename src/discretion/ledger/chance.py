@@ -19,7 +19,7 @@ def after(before: float, epsilon: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Chance:
-    """So many of a whole: 24 in 100."""
+    """Count a chance as so many of a whole: 24 in 100."""
 
     many: int
     whole: int

@@ -15,7 +15,7 @@ _PAID, _ENTRY = schema.charge.c, schema.entry.c
 
 @dataclass(frozen=True, kw_only=True)
 class Stay:
-    """How long the person was in which cohort, in entries: from `first` on and before `end`."""
+    """Say in which entries a person was in a cohort: from `first` on and before `end`."""
 
     cohort: int
     first: int
@@ -26,7 +26,7 @@ class Stay:
 
 @dataclass(frozen=True, kw_only=True)
 class Total:
-    """What all charges of a person come to."""
+    """Add up all charges of a person."""
 
     micro_epsilon: int
     releases: int

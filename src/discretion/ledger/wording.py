@@ -147,5 +147,5 @@ def factor(epsilon: float) -> str:
 
 
 def _upwards(most: float, digits: int) -> str:
-    """So many digits of a number that nothing is above, nor above what is shown of it."""
+    """Round an upper bound up to a few significant digits."""
     return f"{float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(most)):,.{digits}g}"

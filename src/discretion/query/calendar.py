@@ -1,4 +1,4 @@
-"""What functions of dates and times give for plain values: constants, declared bounds, keys of an answer.
+"""Compute functions of dates and times for plain values: constants, declared bounds, keys of an answer.
 
 The database gives the same: weeks begin on Monday and have the numbers of ISO 8601, and buckets are counted from
 Monday, 3 January 2000 (of months and years: from 1 January 2000).

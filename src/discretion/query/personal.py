@@ -30,7 +30,7 @@ _ORDERED: dict[type[exp.Expr], Gathering] = {exp.ArgMin: "min", exp.ArgMax: "max
 
 @dataclass(frozen=True)
 class _Row:
-    """What an aggregate is asked of: the rows, and the condition of its FILTER."""
+    """Hold what an aggregate is asked of: the rows, and the condition of its FILTER."""
 
     inner: RowSet
     name: str

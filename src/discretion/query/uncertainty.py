@@ -22,7 +22,7 @@ Slopes = dict[int, float]  # released aggregate -> the most the answer moves whe
 
 @dataclass(frozen=True, kw_only=True)
 class _Surroundings:
-    """What was released: keys and values by name, errors by number, and which of them came from one release."""
+    """Hold what was released: keys and values by name, errors by number, and which came from one release."""
 
     environment: Mapping[str, Any]
     errors: Sequence[Error]

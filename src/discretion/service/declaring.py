@@ -50,7 +50,7 @@ TABLE = {
 
 @dataclass
 class TypedForm:
-    """What was typed: a declaration in the making, and (field, problem) for everything that is wrong with it."""
+    """Hold what was typed: an unfinished declaration, and (field, problem) for everything that is wrong with it."""
 
     declared: dict[str, Any] = field(default_factory=dict)
     problems: list[tuple[str, str]] = field(default_factory=list)

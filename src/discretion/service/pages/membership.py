@@ -42,7 +42,7 @@ Problems = list[tuple[str, str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Letter:
-    """What one person is sent."""
+    """Hold what one person is sent."""
 
     person: str
     code: str

@@ -25,7 +25,7 @@ AUDIT = {"head": Field("string", "The head that was written down.", most=200)}
 
 @dataclass(frozen=True, kw_only=True)
 class Week:
-    """What was used in seven days."""
+    """Say what was used in seven days."""
 
     questions: int
     more: bool  # than are counted

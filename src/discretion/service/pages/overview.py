@@ -1,4 +1,4 @@
-"""What analysts look things up on: tables, what is left, and what was asked."""
+"""Show analysts the tables, what is left, and what was asked."""
 
 from dataclasses import dataclass, replace
 

@@ -11,7 +11,7 @@ from discretion.service.problem import CODE, STALE, STATUS, Refused
 
 
 class Told(NamedTuple):
-    """How a refusal is told: a title, what to do, and where to go."""
+    """Say how a refusal is shown: a title, what to do, and where to go."""
 
     title: str
     advice: str
