@@ -105,10 +105,11 @@ def test_the_median_figure_agrees_everywhere():
 
 
 def test_auto_is_as_accurate_as_promised_at_every_density():
-    names = ["auto, presence", "auto, value", "auto, value, independent"]
+    names = ["auto, presence", "auto, value", "auto, value, independent", "auto, value, gradual"]
     points = swept(COUNTS, [0.05, 0.15, 0.5], names, 8)
     for x in (0.05, 0.15, 0.5):
         assert points.y("auto, value, independent", x) <= 12
+        assert points.y("auto, value, gradual", x) <= 20
         assert points.y("auto, value", x) <= 38
         assert points.y("auto, presence", x) <= 41
 

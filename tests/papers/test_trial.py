@@ -8,6 +8,7 @@ import pytest
 from discretion.engines.values import bits, numbers
 from discretion.mechanisms import Belief
 from discretion.mechanisms.partition import propose as partition
+from discretion.mechanisms.pooled import Pooled
 from discretion.noise import simulation
 from discretion.papers.trial import Contender, Trial, absolute_error, drawn_errors, squared_error
 from discretion.preference import Specification
@@ -38,6 +39,18 @@ def test_the_squared_error_of_a_count_is_that_of_its_releases(trial, name, prote
     expected = squared_error(mechanism, trial, rng)
     assert abs(np.mean(squares) - expected) < 5 * np.std(squares) / np.sqrt(DRAWS)
     assert abs(np.mean(squares) - 1.3 * expected) > 5 * np.std(squares) / np.sqrt(DRAWS)  # power: 30% would show
+
+
+def test_the_squared_error_of_a_pooled_count_is_that_of_its_releases(trial):
+    """Both are means of draws; they differ by at most 5 standard errors, seeds fixed."""
+    rng = simulation(9)
+    contender = Contender(curve="gradual", mechanism="auto", protects="value", assume="gradual")
+    mechanism = contender.tuned(Aggregate(kind="count", protects="value"), trial.specification)
+    statistics = trial.statistics(mechanism.measure, rng)
+    slow = [(mechanism.release(statistics, rng)[0] - trial.truth) ** 2 for _ in range(200)]
+    fast = [squared_error(mechanism, trial, rng) for _ in range(200)]
+    assert isinstance(mechanism, Pooled)
+    assert abs(np.mean(slow) - np.mean(fast)) < 5 * np.hypot(np.std(slow), np.std(fast)) / np.sqrt(200)
 
 
 def test_the_absolute_error_of_a_median_is_that_of_its_releases(trial):

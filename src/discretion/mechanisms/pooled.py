@@ -106,11 +106,15 @@ class Pooled:
 
     def answer(self, statistics: Statistics, rng: Rng) -> tuple[Floats, tuple[Error, ...]]:
         """The private answers and their errors, by group."""
-        noisy = [
-            centre + noise.discrete_laplace(scale, self.aggregate.groups, rng).astype(object)
+        return self.pool.answer(self.noisy(statistics, rng))
+
+    def noisy(self, statistics: Statistics, rng: Rng) -> Floats:
+        """Return what is released: noisy totals by (group, part and band), in micro-ε."""
+        drawn = [
+            centre + noise.discrete_laplace(scale, len(centre), rng).astype(object)
             for centre, scale in zip(self.centres(statistics), self.scales, strict=True)
         ]
-        return self.pool.answer(self.totals(np.array(noisy, dtype=np.float64).T))
+        return self.totals(np.array(drawn, dtype=np.float64).T)
 
     def totals(self, noisy: Floats) -> Floats:
         """Noisy totals by (row, part and band), from units to micro-ε."""
@@ -148,13 +152,6 @@ def pool_of(
         assumption="; ".join(filter(None, [ASSUMES, str(belief)])),
         limits=limits(aggregate, specification),
     )
-
-
-def _deviations(aggregate: Aggregate, specification: Specification, bands: tuple[Span, ...]) -> tuple[float, ...]:
-    """Return the standard deviation of the noise of every part of every band, in the units of the totals."""
-    units = [unit_of(specification.micro[slice(*band)]) for band in bands]
-    scales = [float(part.scale) * MICRO for part in parts(aggregate)]
-    return tuple(sqrt(laplace_variance(scale / unit)) * unit for scale in scales for unit in units)
 
 
 def propose(aggregate: Aggregate, specification: Specification, belief: Belief, *, bands: int | None = None) -> Pooled:

@@ -1,5 +1,6 @@
 """Pooling: noisy totals of bands become answers, errors and relations. Everything here reads released numbers only."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -102,7 +103,7 @@ class Estimate:
 
     values: Floats
     deviations: Floats
-    sides: Floats  # (row, quantile): at SIDES
+    sides: Floats  # (row, quantile): at those asked for
     levels: Posterior  # of the bands' means, from `start`, in parts of `each`
     start: Floats  # (row)
     each: Floats  # (row, band)
@@ -210,16 +211,16 @@ class Pool:
             errors.append(replace(exact, pull=max(0.0, exact.half_width() - plain.half_width())))
         return found.values, tuple(errors)
 
-    def estimate(self, totals: Floats) -> Estimate:
-        """The same without relations, for many rows at once."""
+    def estimate(self, totals: Floats, sides: Sequence[float] = SIDES) -> Estimate:
+        """The same without relations, with these quantiles, for many rows at once."""
         shape = (len(totals), -1, len(self.bands))
         observed = totals.reshape(shape) / self.owned
         noise = np.broadcast_to((np.array(self.deviations).reshape(shape[1:]) / self.owned) ** 2, observed.shape)
         if is_affine(self.aggregate):
-            return self._total(observed[:, 0], noise[:, 0])
-        return self._ratio(observed, noise)
+            return self._total(observed[:, 0], noise[:, 0], sides)
+        return self._ratio(observed, noise, sides)
 
-    def _total(self, observed: Floats, noise: Floats) -> Estimate:
+    def _total(self, observed: Floats, noise: Floats, sides: Sequence[float]) -> Estimate:
         found = small_area.estimate_shares(
             self.design,
             (observed - self.low) / self.width,
@@ -235,13 +236,13 @@ class Pool:
         return Estimate(
             values=people * (start + each * found.mean[:, EVERYBODY]),
             deviations=people * each * found.deviation[:, EVERYBODY],
-            sides=people * (start + each * found.quantiles(SIDES, EVERYBODY)),
+            sides=people * (start + each * found.quantiles(sides, EVERYBODY)),
             levels=found,
             start=np.full(rows, start),
             each=np.full((rows, len(self.bands)), each),
         )
 
-    def _ratio(self, observed: Floats, noise: Floats) -> Estimate:
+    def _ratio(self, observed: Floats, noise: Floats, sides: Sequence[float]) -> Estimate:
         """A mean over a private number of rows: the m for which Σ (x − m) is 0, x from −1 to 1.
 
         Numerator minus m times denominator is a total like any other, for every m. Where its posterior puts 0 says how
@@ -260,13 +261,13 @@ class Pool:
             density=density[:, EVERYBODY],
             most=most,
         )
-        values, deviations, sides = ratio.solve(SIDES)
+        values, deviations, ends = ratio.solve(sides)
         middle = float(self.aggregate.value(Fraction(self.aggregate.lower + self.aggregate.upper, 2)))
         start = middle + self._half * values
         return Estimate(
             values=start,
             deviations=self._half * deviations,
-            sides=middle + self._half * sides,
+            sides=middle + self._half * ends,
             levels=ratio.residual(values[:, None]),
             start=start,
             each=self._half / density[:, FIRST_BAND:],

@@ -11,6 +11,7 @@ from discretion.papers.pdp import (
     DEVIATION,
     FEWER_CONSERVATIVE,
     FIVE,
+    GRADUAL,
     LARGER_MEDIUM,
     MIXED,
     NO_FC,
@@ -30,7 +31,9 @@ from discretion.papers.setting import (
     median_trial,
 )
 
-MEDIAN = Experiment(base=Setting(people=1_001), trial=median_trial, aggregate=median_of, contenders=(*PAPER, *AUTO))
+MEDIAN = Experiment(
+    base=Setting(people=1_001), trial=median_trial, aggregate=median_of, contenders=(*PAPER, *AUTO, GRADUAL)
+)
 
 
 def _more_for_counts(points: Points) -> Result:
@@ -85,7 +88,7 @@ def _median(letter: str, parameter: Parameter, *claims: Claim) -> Figure:
         quick=15,
         steps=len(parameter.values),
         seconds=30.0 * len(parameter.values),
-        note=MIXED,
+        note=f"{MIXED} Medians are not pooled: `gradual` answers them as with nothing assumed.",
     )
 
 

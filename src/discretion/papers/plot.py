@@ -14,8 +14,8 @@ from discretion.papers.figure import Computed, Point
 # Okabe and Ito's palette, readable with any colour vision; the marker says the same again.
 PAPER = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8c6d31", "#7f7f7f"]
 MARKERS = "osD^vP*X"
-AUTO = ["#6a3d9a", "#b30000", "#000000", "#00695c"]
-DASHES = ["--", (0, (5, 1)), "-", ":"]
+AUTO = ["#6a3d9a", "#b30000", "#000000", "#00695c", "#1f3fbf"]
+DASHES = ["--", (0, (5, 1)), "-", ":", (0, (3, 1, 1, 1))]
 REFERENCE = "#999999"
 REFERENCE_DASHES = ["-.", ":", (0, (5, 1)), (0, (1, 1))]
 NORMAL_95 = 1.96  # standard errors on either side of a mean
@@ -109,7 +109,7 @@ def _looks(outcome: Computed) -> dict[str, dict[str, Any]]:
     for number, name in enumerate(outcome.points.names("paper")):
         looks[name] = {"color": PAPER[number % 8], "marker": MARKERS[number % 8], "lw": 1.4, "ms": 4.5, "zorder": 3}
     for number, name in enumerate(outcome.points.names("auto")):
-        looks[name] = {"color": AUTO[number % 4], "ls": DASHES[number % 4], "lw": 2.6, "marker": "", "zorder": 2.5}
+        looks[name] = {"color": AUTO[number % 5], "ls": DASHES[number % 5], "lw": 2.6, "marker": "", "zorder": 2.5}
     for number, name in enumerate(outcome.points.names("reference")):
         looks[name] = {"color": REFERENCE, "ls": REFERENCE_DASHES[number % 4], "lw": 1.6, "marker": ""}
     return looks

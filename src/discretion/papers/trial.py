@@ -1,7 +1,7 @@
 """One run of an experiment: people, their preferences, their values; and how far a mechanism is off on them.
 
 Noise is not drawn where its effect is known: the squared error given the data is computed exactly and averaged over
-the runs, so that far fewer of them are needed.
+the runs, so that far fewer of them are needed. Estimates from noisy totals (`pooled`) are drawn a few times a run.
 """
 
 from collections.abc import Mapping
@@ -18,11 +18,14 @@ from discretion.mechanisms.accuracy import laplace_variance
 from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.linear import Linear
 from discretion.mechanisms.partition import Partition
+from discretion.mechanisms.pooled import Pooled
 from discretion.noise import ALWAYS, Floats, discrete_laplace
 from discretion.papers.figure import By
 from discretion.plan import choose
 from discretion.preference import Integers, Specification
 from discretion.statistics import Aggregate, Measure, Request, Statistics
+
+DRAWN = 4  # noises a run, where the error has no closed form
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,6 +85,8 @@ def squared_error(mechanism: Mechanism, trial: Trial, rng: Any) -> float:
     if isinstance(mechanism, Partition):
         everybody = trial.statistics(mechanism.measure)
         return _partitioned(mechanism, everybody.counts[0], trial.truth)
+    if isinstance(mechanism, Pooled):
+        return _pooled(mechanism, trial, rng)
     law, answers = _law(mechanism, trial, rng)
     return float(law @ (answers - trial.truth) ** 2)
 
@@ -120,6 +125,13 @@ def _partitioned(mechanism: Partition, counts: Integers, truth: float) -> float:
     totals = np.array([counts[list(group.cohorts)].sum() for group in mechanism.groups])
     noise = np.array([laplace_variance(float(scale)) for scale in mechanism.scales])
     return float((coefficients @ totals - truth) ** 2 + coefficients**2 @ noise)
+
+
+def _pooled(mechanism: Pooled, trial: Trial, rng: Any) -> float:
+    """Return the mean of a few squared errors: estimates have no closed form."""
+    counts = trial.statistics(mechanism.measure).counts.repeat(DRAWN, axis=0)
+    found = mechanism.pool.estimate(mechanism.noisy(Statistics(counts=counts), rng), sides=())
+    return float(np.mean((found.values - trial.truth) ** 2))
 
 
 def drawn_errors(mechanism: Mechanism, counts: Integers, draws: int, rng: Any) -> Floats:
