@@ -132,7 +132,7 @@ def test_every_mechanism_is_documented_and_states_its_theorem():
 @pytest.mark.parametrize("path", [*sorted(str(p.relative_to(DOCS)) for p in DOCS.rglob("*.md")), "README.md"])
 def test_links_between_documents_lead_somewhere(path):
     page = ROOT / path if path == "README.md" else DOCS / path
-    for target, section in re.findall(r"\]\(([^)#]+\.(?:md|py|png|svg))(?:#([^)]+))?\)", page.read_text()):
+    for target, section in re.findall(r"\]\(([^)#]+\.(?:md|py|png|svg|ipynb))(?:#([^)]+))?\)", page.read_text()):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), f"{path} -> {target}"
             assert not section or section in sections(page.parent / target), f"{path} -> {target}#{section}"

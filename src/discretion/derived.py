@@ -22,6 +22,8 @@ from discretion.noise import simulation
 from discretion.query import Query
 from discretion.query.division import PART, Division
 from discretion.release import Error, Release
+from discretion.render.explanation import Explanation
+from discretion.render.sheet import Sheet
 
 DRAWS = 40  # of each kind
 PROVED = 6  # worlds in which a column must be one of a part, so that it has the error of that
@@ -77,13 +79,14 @@ def derive(division: Division, releases: Sequence[Release]) -> Release:
     origins = {name: _origin(name, found[:PROVED], worlds[:PROVED]) for name in first}
     doubtful = _doubtful(division.outer, list(first))
     errors = _errors(first, other, by_kind, origins, parts, doubtful)
+    computed = Sheet(notes=(f"Computed from that: {division.outer}",))
     return replace(
         releases[-1],
         columns=first,
         errors=errors,
         mechanism=" + ".join(dict.fromkeys(one.mechanism for one in releases)),
         entry=", ".join(dict.fromkeys(one.entry for one in releases)),
-        explanation="\n\n".join([*(one.explanation for one in releases), f"Computed from that: {division.outer}"]),
+        explanation=Explanation([*(sheet for one in releases for sheet in one.explain().sheets), computed]),
         comparison=(),
     )
 

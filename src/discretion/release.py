@@ -15,6 +15,7 @@ from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee
 from discretion.relation import Relation, draw
 from discretion.render import advice
+from discretion.render.explanation import Explanation
 from discretion.render.number import between, ends, number, percent, rounded
 from discretion.render.sheet import Sheet, Shown
 
@@ -169,9 +170,9 @@ class Release(Shown):
         """Return the upper end of the 95% interval of `value`; see `low`."""
         return self._shaped(self._by_cell(lambda value, error: _end(value, error, 1)))
 
-    def explain(self) -> str:
+    def explain(self) -> Explanation:
         """Say why this mechanism: the candidates, what each cohort is charged, and plain DP for comparison."""
-        return self.explanation
+        return Explanation.of(self.explanation)
 
     def to_arrow(self) -> pa.Table:
         """Return the answer as an Arrow table.
@@ -199,6 +200,7 @@ class Release(Shown):
         content = {f.name: getattr(self, f.name) for f in fields(self)}
         content["errors"] = {name: [asdict(error) for error in column] for name, column in self.errors.items()}
         content["guarantee"] = self.guarantee.to_dict()
+        content["explanation"] = self.explain().plain()
         return json.dumps(content)
 
     @classmethod
@@ -207,6 +209,7 @@ class Release(Shown):
         content = json.loads(text)
         content["columns"] = {name: tuple(values) for name, values in content["columns"].items()}
         content["comparison"] = tuple(content.get("comparison", ()))
+        content["explanation"] = Explanation.of(content.get("explanation", ""))
         content["errors"] = {
             name: tuple(Error.from_dict(error) for error in column) for name, column in content["errors"].items()
         }

@@ -19,6 +19,7 @@ from discretion.plan.family import Family
 from discretion.plan.interval import W, errors_of, flanked, weights
 from discretion.preference import Specification
 from discretion.release import Error, Release, kind_of
+from discretion.render.explanation import Explanation
 from discretion.statistics import Statistics, Wanted
 
 
@@ -87,7 +88,7 @@ def conclude(
         guarantee=plan.guarantee,
         simulated=rng is not None,
         entry=entry,
-        explanation=str(plan),
+        explanation=Explanation(plan.sheets()),
         comparison=plan.comparison,
         share=plan.share,
         within=plan.within,

@@ -1,7 +1,7 @@
 """Sheet: a table of text with a title and notes. Terminals, notebooks and web pages each show it in their way."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from math import isfinite
@@ -20,6 +20,21 @@ class Sheet:
     rows: tuple[tuple[str, ...], ...] = ()
     notes: tuple[str, ...] = ()
     numbers: frozenset[str] = frozenset()  # columns aligned at the right
+
+    def plain(self) -> dict[str, Any]:
+        """Return the sheet as plain values, which JSON can hold."""
+        return {**asdict(self), "numbers": sorted(self.numbers)}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> "Sheet":
+        """Restore what `plain` made plain."""
+        return cls(
+            title=plain["title"],
+            columns=tuple(plain["columns"]),
+            rows=tuple(map(tuple, plain["rows"])),
+            notes=tuple(plain["notes"]),
+            numbers=frozenset(plain["numbers"]),
+        )
 
 
 class Shown:

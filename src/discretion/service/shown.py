@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -43,30 +43,20 @@ class ShownPlan(Shown):
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> "ShownPlan":
         """Restore what `plan_facts` made plain."""
-        sheets = [
-            Sheet(
-                title=one["title"],
-                columns=tuple(one["columns"]),
-                rows=tuple(map(tuple, one["rows"])),
-                notes=tuple(one["notes"]),
-                numbers=frozenset(one["numbers"]),
-            )
-            for one in facts["sheets"]
-        ]
         spec = facts["specification"]
         return cls(
             text=facts["text"],
             guarantee=Guarantee.from_dict(facts["promise"]),
             specification=Specification(epsilons=tuple(spec["epsilons"]), people=tuple(spec["people"])),
             comparison=tuple(facts["comparison"]),
-            shown=tuple(sheets),
+            shown=tuple(map(Sheet.from_plain, facts["sheets"])),
             facts={name: facts[name] for name in FACTS if name in facts},
         )
 
 
 def plan_facts(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain values."""
-    sheets = [{**asdict(sheet), "numbers": sorted(sheet.numbers)} for sheet in plan.sheets()]
+    sheets = [sheet.plain() for sheet in plan.sheets()]
     told: dict[str, Any] = json.loads(plan.to_json())
     told |= {"text": str(plan), "comparison": list(plan.comparison), "sheets": sheets}
     told["promise"] = plan.guarantee.to_dict()
