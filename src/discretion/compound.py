@@ -76,16 +76,23 @@ def explain(question: Question, *, ledger: Ledger) -> Plan:
 
 def _division(question: Question, ledger: Ledger, refusal: QueryRefused) -> Division:
     """Return the private parts of a statement; raise the refusal of the whole if there is nothing above a part."""
-    plain, tables = True, {table.name: table for table in ledger.tables()}
+    tables = {table.name: table for table in ledger.tables()}
+    found = divided(question.sql, tables, refusal)
+    if any(query.partners for query in found.queries):
+        raise (refusal if _is_question(question.sql, tables) else QueryRefused(JOINED)) from None
+    return found
+
+
+def divided(sql: str, tables: Mapping[str, Table], refusal: QueryRefused) -> Division:
+    """Return a statement that is not one question as its private parts and the SQL above them, or refuse it."""
+    plain = True
     try:
-        plain = statement(question.sql).find(exp.Window, exp.With, exp.SetOperation, exp.Subquery) is None
-        found = divide(question.sql, tables)
+        plain = statement(sql).find(exp.Window, exp.With, exp.SetOperation, exp.Subquery) is None
+        found = divide(sql, tables)
     except (QueryRefused, RecursionError) as other:
         raise (refusal if plain or isinstance(other, RecursionError) else other) from None
     if found is None:
         raise refusal from None
-    if any(query.partners for query in found.queries):
-        raise (refusal if plain or _is_question(question.sql, tables) else QueryRefused(JOINED)) from None
     return found
 
 

@@ -48,15 +48,25 @@ _RANKING = (exp.Rank, exp.DenseRank, exp.RowNumber, exp.Ntile, exp.PercentRank, 
 
 def rehearse(division: Division) -> None:
     """Run the outer SQL over made-up values before anybody pays: what fails by its form is refused here."""
-    tables = {
-        f"{PART}{number}": _table(
-            query, query.groups, [[1.0] * len(query.groups)] * (len(query.columns) - len(query.keys))
-        )
-        for number, query in enumerate(division.queries)
-    }
+    tables = made_up(division, [1.0])
     above = _database()
     above.refuse_unsafe(division.outer, tables)
     list(above.select_released(division.outer, [tables]))
+
+
+def made_up(division: Division, values: Sequence[float | None]) -> dict[str, pa.Table]:
+    """Return the tables of all parts with made-up values, which take turns in every column."""
+    return {
+        f"{PART}{number}": _table(
+            query,
+            query.groups,
+            [
+                [values[(row + column) % len(values)] for row in range(len(query.groups))]
+                for column in range(len(query.columns) - len(query.keys))
+            ],
+        )
+        for number, query in enumerate(division.queries)
+    }
 
 
 def derive(division: Division, releases: Sequence[Release]) -> Release:

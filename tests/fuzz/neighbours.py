@@ -5,44 +5,31 @@ states are also computed alone among calm people: the file's statistics, and so 
 """
 
 import resource
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from pathlib import Path
 from time import process_time
 from typing import Any
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 from sqlglot import exp
 
-from discretion.declaration.table import Lookup, Table
-from discretion.engines import Cohorts, Rows
-from discretion.engines.duckdb import DuckDB
+from discretion.compound import divided
+from discretion.declaration.table import Table
+from discretion.derived import made_up, rehearse
+from discretion.engines import Rows
+from discretion.engines.duckdb.above import select_released
 from discretion.engines.duckdb.backend import DuckDBBackend
 from discretion.engines.statement import Facts, Statement, statement
 from discretion.errors import QueryRefused, Unsuitable
 from discretion.mechanisms.linear import parts, tally
 from discretion.query import Query, parse
-from discretion.statistics import Measure, Request, Statistics
+from discretion.query.division import Division
+from discretion.statistics import Measure, Statistics
 from fuzz.grammar import query as written
-from fuzz.sources import COPIED, WRITERS, Place
-from fuzz.states import CALM, UNSOUND, State, sound, states, table
+from fuzz.worlds import CROWD, World
 
-CROWD = tuple(range(1001, 1006))
-BOUNDS = {
-    "d": (-10.0, 90.5),
-    "f": (0.0, 10.0),
-    "i": (-5.0, 40.0),
-    "n": (0.0, 20.0),
-    "u": (0.0, 1000.0),
-    "h": (30.0, 50.0),
-    "m": (0.01, 500.0),
-    "r": (0.5, 10.0),
-    "q": (0.0, 5.0),
-}
-SPANS = {"day": ("2023-12-15", "2024-02-10"), "ms": ("1969-12-31", "2024-01-01 12:00:00")}
 SLOWEST, FACTOR = 1.0, 10.0  # a state may take this many seconds, and this many times as long as calm rows
 MOST_BYTES = 128 * 2**20  # that one state may need more than calm rows
 
@@ -60,107 +47,6 @@ class Violation:
     def __str__(self) -> str:
         where = f" ({self.kind}, state {self.state})" if self.kind else ""
         return f"{self.what}{where}: {self.sql}\n    {self.detail}"
-
-
-@dataclass
-class World:
-    """One kind of source, admitted: a crowd alone, everybody in every state, and single states among the crowd.
-
-    Of most kinds there are two worlds: one in which all values are sound, so that it is read in place, and one with a
-    value that cannot be read at all, so that questions read a copy.
-    """
-
-    kind: str
-    folder: Path
-    sound: bool = False
-    count: int = 50
-    server: str = ""
-    engine: DuckDB = field(default_factory=lambda: DuckDB(threads=1, memory="700MB"))
-
-    def __post_init__(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        kept = states(self.count)
-        self.states = {who: self._fitting(state) for who, state in enumerate(kept, start=1)}
-        self.people = (*self.states, *CROWD)
-        self.calm = self._write("calm", {})
-        self.together: dict[int, State] = dict(self.states)
-        self.all = self._write("all", self.together)
-        self._alone: dict[int, str] = {}
-        everybody = pa.table({"id": self.people, "epsilon": list(map(float, self.people))})
-        self.register = self.engine.attach("people", everybody)
-        self.tables = {"value": self._table("value", 1), "presence": self._table("presence", 2)}
-
-    @property
-    def name(self) -> str:
-        """The kind of source, and how it is read."""
-        return f"{self.kind}, {'in place' if self.sound else 'copied'}"
-
-    def alone(self, who: int) -> str:
-        """Return the source with one person's state among the crowd; it is written when it is needed."""
-        if who not in self._alone:
-            self._alone[who] = self._write(f"state{who}", {who: self.states[who]})
-        return self._alone[who]
-
-    def leave_out(self, who: int) -> None:
-        """Take a state that fails every query out of the crowd, so that the others are tested all the same."""
-        del self.together[who]
-        self.all = self._write(f"all{len(self.together)}", self.together)
-
-    def _fitting(self, state: State) -> State:
-        return [sound(row) for row in state] if self.sound else state
-
-    def _write(self, name: str, people: dict[int, State]) -> str:
-        crowd: dict[int, State] = {who: [CALM] for who in CROWD}
-        if not self.sound and self.kind not in COPIED:
-            crowd[CROWD[-1]] = [UNSOUND]
-        place = Place(engine=self.engine, folder=self.folder, server=self.server)
-        written = WRITERS[self.kind](place, name, table({**people, **crowd}))
-        assert not self.sound or "/copies/" not in written, written
-        return written
-
-    def _table(self, protects: Any, rows_per_person: int) -> Table:
-        codes = self.engine.attach("codes", pa.table({"code": [1, 7, 2**53, 2**53 + 1], "worth": [1, 2, 3, 4]}))
-        labels = self.engine.attach("labels", pa.table({"label": ["12", "a", "", "nan"], "mark": [1, 2, 3, 4]}))
-        found = {
-            name: Lookup(
-                source=place,
-                key=key,
-                columns=dict(self.engine.schema(place)),
-                public=True,
-                keys={"worth": (1, 2, 3, 4)} if name == "codes" else {"mark": (1, 2, 4)},
-            )
-            for name, place, key in (("codes", codes, "code"), ("labels", labels, "label"))
-        }
-        return Table(
-            name="t",
-            source=self.calm,
-            person="id",
-            epsilon="epsilon" if protects == "value" else "",
-            register="t" if protects == "value" else "people",
-            protects=protects,
-            columns=dict(self.engine.schema(self.calm)),
-            rows_per_person=rows_per_person,
-            bounds=BOUNDS,
-            spans=SPANS,
-            keys={"k": ("a", "b", None), "e": ("x", "y")},
-            required=("r", "q"),
-            lookups=found,
-        )
-
-    def request(self, query: Query, place: str, draw: int = 0) -> Request:
-        """Return what `answer` would ask the engine for, with everybody in a cohort of their own."""
-        apart = {} if query.table.epsilon else {"register": self.register, "person": "id", "epsilon": "epsilon"}
-        levels = {float(who): number for number, who in enumerate(self.people)}
-        cohorts = Cohorts(count=len(self.people), levels=levels, **apart)
-        # A mechanism that samples people. Of those whose values are protected it keeps everybody here: people have
-        # coins of their own, so two of them could differ by more than one person's two states.
-        kept = 2**63 if query.table.protects == "presence" else 2**64
-        coins = tuple(kept for _ in self.people) if draw % 8 in (3, 4) else None
-        measures = tuple(
-            Measure(aggregate=one, histogram=one.kind == "quantile", inclusion=coins) for one in query.aggregates
-        )
-        placed = replace(query, table=replace(query.table, source=place))
-        return Request(measures=measures, source=Rows(query=placed, cohorts=cohorts))
 
 
 class Written:
@@ -195,7 +81,8 @@ class Statements:
             # `check` looks at the tree itself; it has no coins.
             self._known[mark] = replace(made, select=Written(made.select)) if key else made  # type: ignore[arg-type]
         found = self._known[mark]
-        return replace(found, sources={**found.sources, "protected": query.table.source})
+        partners = {one.name: one.table.source for one in query.partners}
+        return replace(found, sources={**found.sources, "protected": query.table.source, **partners})
 
 
 @dataclass
@@ -219,12 +106,14 @@ class Fuzz:
     runs: int = 0
     accepted: int = 0
     refused: int = 0
+    joined: int = 0  # accepted statements that join protected tables
+    divided: int = 0  # accepted statements with something above released values
     violations: list[Violation] = field(default_factory=list)
 
     def run(self, seeds: Sequence[int | str]) -> None:
         """Ask the queries of these seeds, or these queries, source by source: an opened source serves all of them."""
         texts = [("", one) if isinstance(one, int) else (one, place) for place, one in enumerate(seeds)]
-        asked = [one for sql, seed in texts if (one := self.ask(int(seed), sql)) is not None]
+        asked = [one for sql, seed in texts for one in self.ask(int(seed), sql)]
         asked = [one for one in asked if self.calm(one)]
         for one in asked:
             self.everybody(one)
@@ -236,25 +125,39 @@ class Fuzz:
                 if one.together is not None and (place + number) % len(few) < self.alone:
                     self.one_state(one, who, self.world.alone(who))
 
-    def ask(self, seed: int, sql: str = "") -> Asked | None:
-        """Return the accepted query of a seed; anything but a refusal is a violation."""
+    def ask(self, seed: int, sql: str = "") -> list[Asked]:
+        """Return the private parts of an accepted statement; anything but a refusal is a violation."""
         sql = sql or written(seed)
-        known = self.world.tables["presence" if seed % 4 == 0 else "value"]
         try:
-            query = parse(sql, {"t": known})
-            for one in query.aggregates:
-                if one.kind != "quantile":
-                    parts(one)
-            self.world.engine.check(self.world.request(query, self.world.calm, seed))
+            division, queries = self._queries(sql, self.world.known(seed))
+            for query in queries:
+                for one in query.aggregates:
+                    if one.kind != "quantile":
+                        parts(one)
+                self.world.engine.check(self.world.request(query, self.world.calm, seed))
         except (QueryRefused, Unsuitable):
             self.refused += 1
-            return None
+            return []
         except Exception as failure:
             self._found("fails before the charge", sql, detail=repr(failure))
-            return None
+            return []
         self.accepted += 1
-        self._release(query, sql)
-        return Asked(seed=seed, sql=sql, query=query)
+        for query in queries:
+            self._release(query, sql)
+        if division is not None:
+            self.divided += 1
+            self._release_above(division, sql)
+        self.joined += any(query.partners for query in queries)
+        return [Asked(seed=seed, sql=sql, query=query) for query in queries]
+
+    def _queries(self, sql: str, known: Mapping[str, Table]) -> tuple[Division | None, Sequence[Query]]:
+        """Return the private parts of a statement, and how it is divided if it computes something from them."""
+        try:
+            return None, [parse(sql, known)]
+        except QueryRefused as refusal:
+            division = divided(sql, known, refusal)
+        rehearse(division)
+        return division, division.queries
 
     def calm(self, one: Asked) -> bool:
         """Compute over calm people only: that must succeed, and sets the measure of time."""
@@ -283,7 +186,7 @@ class Fuzz:
         if missing := uncounted(one.query):
             self._found("calls a count exact that is not", one.sql, detail=missing)
         for aggregate, statistics in zip(one.query.aggregates, one.together, strict=True):
-            excess = moved(aggregate, statistics, len(self.world.people))
+            excess = moved(aggregate, statistics, len(self.world.people), one.query)
             if excess > 1:
                 self._found("moves further than the noise", one.sql, detail=f"{aggregate.kind} by {float(excess):g}")
 
@@ -337,6 +240,16 @@ class Fuzz:
                 self._found("fails by a released value", sql, detail=f"{value}: {failure!r}")
                 return
 
+    def _release_above(self, division: Division, sql: str) -> None:
+        """What is computed above released values succeeds, or is refused by what was released."""
+        worlds = [made_up(division, values) for values in ([None], [0.0], [None, -1.0, 0.5], RELEASED[1:])]
+        try:
+            list(select_released(division.outer, worlds))
+        except QueryRefused:
+            return
+        except Exception as failure:
+            self._found("fails by a released value", sql, detail=repr(failure))
+
     def _found(self, what: str, sql: str, *, detail: str = "", state: int = -1) -> None:
         self.violations.append(Violation(what=what, sql=sql, kind=self.world.name, state=state, detail=detail[:300]))
 
@@ -346,18 +259,22 @@ MOST_CULPRITS = 12
 RELEASED = (float("nan"), 0.0, 1.0, -1.0, 0.5, 1e308, -1e308, 2.0**53, 5e-324)
 
 
-def moved(aggregate: Any, statistics: Statistics, people: int) -> Fraction | float:
-    """Return the most that two states differ by, as a part of what the mechanism's noise is scaled to."""
-    absent = aggregate.protects == "presence"
+def moved(aggregate: Any, statistics: Statistics, people: int, query: Query) -> Fraction | float:
+    """Return the most that two states differ by, as a part of what the mechanism's noise is scaled to.
+
+    Under presence one of the two is nobody. Where tables are joined, a promise about values covers nobody, too.
+    """
+    leaves = all(one.protects == "presence" for one in query.tables) and not any(one.outer for one in query.partners)
+    absent, joined = leaves, bool(query.partners)
     if statistics.histogram is not None:
         cells = statistics.histogram.transpose(1, 0, 2).reshape(people, -1)
-        most = aggregate.rows_per_person * (1 if absent else 2)
-        return _furthest([cells.astype(np.float64)], [1.0], absent) / most
+        most = aggregate.rows_per_person * (1 if aggregate.protects == "presence" else 2)
+        return _furthest([cells.astype(np.float64)], [1.0], absent, joined) / most
     if aggregate.kind in ("count", "people") and aggregate.size_is_public:
         return 0  # no row is looked at
     released = parts(aggregate)
     found = [np.asarray(tally(part.quantity, statistics, aggregate)).T.astype(np.float64) for part in released]
-    furthest = _furthest(found, [float(part.scale) for part in released], absent)
+    furthest = _furthest(found, [float(part.scale) for part in released], absent, joined)
     return 1 if furthest <= 1 + 1e-9 else furthest
 
 
@@ -380,9 +297,10 @@ def uncounted(query: Query) -> str:
     return ""
 
 
-def _furthest(found: list[Any], scales: list[float], absent: bool) -> float:
+def _furthest(found: list[Any], scales: list[float], absent: bool, joined: bool) -> float:
     """Return the largest Σ |difference| / scale between two people, or between one and nobody."""
     scaled = np.concatenate([part / scale for part, scale in zip(found, scales, strict=True)], axis=1)
+    scaled = np.vstack([scaled, np.zeros_like(scaled[:1])]) if joined else scaled
     states = np.stack(list({row.tobytes(): row for row in scaled}.values()))  # without repetitions
     if absent:
         return float(np.abs(states).sum(axis=1).max())

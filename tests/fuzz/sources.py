@@ -54,10 +54,10 @@ class Place:
     folder: Path
     server: str = ""
 
-    def admitted(self, given: str | Path, known: Mapping[str, str] | None = None) -> str:
+    def admitted(self, given: str | Path, known: Mapping[str, str] | None = None, person: str = "id") -> str:
         """Return where questions read a source, as `protect` finds it out."""
         copies = self.folder / "copies"
-        request = Admission(source=source_of(given), person="id", known=known or {}, folder=copies, label="fuzz")
+        request = Admission(source=source_of(given), person=person, known=known or {}, folder=copies, label="fuzz")
         return self.engine.admit(request)[0]
 
 

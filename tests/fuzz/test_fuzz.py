@@ -14,8 +14,9 @@ from sqlglot import exp, parse_one
 
 from discretion.query.function import FUNCTIONS
 from fuzz.grammar import query
-from fuzz.neighbours import Fuzz, Statements, World, distinct
+from fuzz.neighbours import Fuzz, Statements, distinct
 from fuzz.sources import COPIED, WRITERS
+from fuzz.worlds import World
 
 WORLDS = [
     pytest.param(kind, sound, id=f"{kind}-{'in-place' if sound else 'copied'}", marks=marks)
@@ -41,7 +42,8 @@ def _same_coins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def told(fuzz: Fuzz) -> str:
     found = "\n".join(map(str, distinct(fuzz.violations)))
-    return f"{fuzz.world.name}: {fuzz.accepted} accepted, {fuzz.refused} refused\n{found}"
+    kinds = f"{fuzz.joined} join tables, {fuzz.divided} compute from released values"
+    return f"{fuzz.world.name}: {fuzz.accepted} accepted ({kinds}), {fuzz.refused} refused\n{found}"
 
 
 @pytest.fixture

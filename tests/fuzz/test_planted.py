@@ -16,8 +16,10 @@ from discretion.engines import statement as built
 from discretion.engines.duckdb import DuckDB
 from discretion.query import kind as types
 from discretion.query import operation, value
+from discretion.query.rowset import RowSet
 from fuzz.grammar import query
-from fuzz.neighbours import Fuzz, World
+from fuzz.neighbours import Fuzz
+from fuzz.worlds import World
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -28,8 +30,8 @@ def written() -> dict[int, str]:
 
 
 def seeds(*words: str, without: tuple[str, ...] = (), most: int = 12) -> list[int]:
-    """Return the first seeds whose query has all of these words and none of those."""
-    texts = written().items()
+    """Return the seeds of the shortest queries that have all of these words and none of those."""
+    texts = sorted(written().items(), key=lambda one: len(one[1]))
     found = [s for s, text in texts if all(w in text for w in words) and not any(w in text for w in without)]
     return found[:most]
 
@@ -116,6 +118,17 @@ def unbounded_rows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(built._Build, "can_exceed", False)
 
 
+def joins_like_one_table(patch: pytest.MonkeyPatch) -> None:
+    """Joined by LEFT JOIN, rows change when somebody leaves the other table; that is taken for rows that leave."""
+    patch.setattr(RowSet, "protects", "presence")
+
+
+def repeated_rows(patch: pytest.MonkeyPatch) -> None:
+    """Nobody's rows in a joined table are cut to one."""
+    patch.setattr(engine.Engine, "_is_single", lambda *_: True)
+    patch.setattr(built._Build, "can_exceed", False)
+
+
 ODD_DATES = [
     f"SELECT COUNT(*) AS c FROM t WHERE d > 50 AND day > DATE {text}" for text in ("'2024-W01-1'", "'20240101'")
 ]
@@ -126,8 +139,11 @@ PLANTED: dict[str, tuple[Plant, str, Callable[[], list[Any]]]] = {
     "casts": (casts_that_fail, "fails by a row", lambda: seeds("CAST(t AS", most=20)),
     "statistics": (plans_by_statistics, "fails by a row", lambda: ["SELECT SUM(d) AS c FROM t"]),
     "texts": (unbounded_texts, "needs more memory by a row", lambda: [LONG]),
-    "released": (failing_arithmetic, "fails by a released value", lambda: seeds(" / ", "SELECT SUM")),
+    "released": (failing_arithmetic, "fails by a released value", lambda: seeds(") / COUNT(*)", without=(" OVER ",))),
     "complete": (wrong_completeness, "calls a count exact", lambda: seeds("COUNT(LN(", without=("WHERE", "GROUP"))),
+    "joins": (joins_like_one_table, "moves further", lambda: seeds("SUM(", "LEFT JOIN o", "GROUP BY", most=6)),
+    "repeated": (repeated_rows, "moves further", lambda: seeds("SUM(", "JOIN o", without=("GROUP BY id",), most=4)),
+    "parts": (unbounded_rows, "moves further", lambda: seeds("SUM(", " OVER ", without=("GROUP BY id",), most=4)),
     "rows": (unbounded_rows, "moves further than the noise", lambda: seeds("SUM(", most=6)),
 }
 
