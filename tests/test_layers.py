@@ -14,7 +14,9 @@ import discretion
 SRC = Path(discretion.__file__).parent
 
 LAYERS = [
-    "errors render calendar",
+    "errors",
+    "extra",
+    "render calendar",
     "preference parameter",
     "guarantee noise relation",
     "statistics release",

@@ -24,6 +24,7 @@ from discretion.declaration.table import LONGEST_TEXT, Policy, Table, TableList
 from discretion.engines import Engine
 from discretion.engines.steward import Steward, copies_of
 from discretion.errors import InvalidDeclaration
+from discretion.extra import require
 from discretion.guarantee import Model
 from discretion.ledger import Ledger, Receipt, Stop
 from discretion.ledger.answers import stored_answer
@@ -74,6 +75,7 @@ def connect(
     memory        what the database may use for a question: a share of the machine's memory, or a size such as "4GB"
     """
     if str(ledger).startswith(SERVICE):
+        require("serve", "A connection to a service", "httpx")
         remote = import_module("discretion.service.client")  # an extra: only services need it
         return cast(Connection, remote.RemoteConnection(str(ledger), token=token, analyst=analyst))
     if token:

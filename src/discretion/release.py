@@ -12,10 +12,12 @@ import pyarrow as pa
 
 from discretion.calendar import days, outwards
 from discretion.errors import InvalidDeclaration
+from discretion.extra import require
 from discretion.guarantee import Guarantee
 from discretion.relation import Relation, draw
 from discretion.render import advice
 from discretion.render.explanation import Explanation
+from discretion.render.listing import as_frame
 from discretion.render.number import between, ends, number, percent, rounded
 from discretion.render.sheet import Sheet, Shown
 
@@ -192,8 +194,7 @@ class Release(Shown):
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return the answer as a pandas data frame, with the columns of `to_arrow` (needs pandas)."""
-        frame: pandas.DataFrame = self.to_arrow().to_pandas()
-        return frame
+        return as_frame(self.to_arrow())
 
     def stored(self) -> str:
         """Return everything, as the text that the ledger keeps."""
@@ -300,6 +301,7 @@ class Release(Shown):
 
     def plot_relation(self, column: str = "", row: int = 0) -> Any:
         """Draw the estimated means against ε with their 95% intervals; return the figure (needs Matplotlib)."""
+        require("plots", "A plot")
         from matplotlib.figure import Figure  # an extra: only pictures need it
 
         relations = self.relations()

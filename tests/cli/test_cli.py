@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib import import_module
 from importlib.metadata import version
 
 import pytest
@@ -255,8 +254,8 @@ def test_the_demo_tells_the_whole_story_twice(folder):
 
 
 def test_the_demo_says_so_where_plots_cannot_be_drawn(folder, monkeypatch):
-    monkeypatch.setattr(import_module("discretion.cli.demo"), "find_spec", lambda name: None)
-    assert "needs Matplotlib" in run("demo --output clinic").output
+    monkeypatch.setattr("discretion.extra.find_spec", lambda name: None)
+    assert "pip install 'discretion[plots]'" in run("demo --output clinic").output
 
 
 def test_a_place_that_cannot_be_written_is_wrong_usage_without_a_traceback(folder):

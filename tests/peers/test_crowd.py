@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from discretion.cli import app
-from discretion.cli import peer as command
 from discretion.errors import InvalidDeclaration
 from discretion.noise import simulation
 from discretion.peers.account import Account
@@ -162,13 +161,6 @@ def test_one_run_of_thirty_would_show_another_law(method, planted):
     wrong = simulated(method, **{"epsilon": epsilon, "budget": budget, "runs": 40, **planted})
     beyond = [np.any(distance(row, right) > LIMIT) for row in wrong]
     assert np.mean(beyond) >= 0.9
-
-
-def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(command, "find_spec", lambda name: None if name == "phe" else object())
-    told = CliRunner().invoke(app, ["peer", "demo"])
-    assert 2 == told.exit_code
-    assert "Peers need phe: pip install 'discretion[peers]'." in told.output
 
 
 def test_the_command_line_loads_without_the_extra():

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import httpx
 import pytest
@@ -126,12 +125,6 @@ def test_a_steward_protects_and_invites_from_afar(town, tmp_path):
         assert "from afar" in run(*words, *place, code=2, DISCRETION_TOKEN=token)
     refused = run("balance", *place, code=2, DISCRETION_TOKEN="")
     assert "needs a token" in refused
-
-
-def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("discretion.cli.serve.find_spec", lambda name: None)
-    assert "discretion[serve]" in run("serve", "x", code=2).replace("\n", " ")
-    assert Path("x").exists() is False
 
 
 def test_ready_links_lead_each_role_to_its_own_pages(town):

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 from signal import SIGTERM, signal
@@ -22,6 +21,7 @@ from discretion.cli.serve import load
 from discretion.connection import Connection, connect
 from discretion.declaration.table import Table
 from discretion.errors import QueryRefused
+from discretion.extra import missing
 from discretion.noise import simulation
 from discretion.render.terminal import show, working
 
@@ -109,11 +109,11 @@ def demonstrate(folder: Path, console: Console) -> None:
         show(db.balance().sheets(), console)
         _chapter(console, "What does patient 17 get to see?", "discretion receipt 17")
         show(db.receipt(17).sheets(), console)
-    console.print(f"The clinic and its ledger are in {folder}. Try a question of your own:")
+    console.print(f"The clinic and its ledger are in {folder}. Try a question of your own:", markup=False)
     command = "discretion" if which("discretion") else sys.argv[0]  # `make demo` leaves it out of the path
     hint = Text(f'  {command} query --ledger {ledger} "SELECT MAX(age) FROM patients"', style="bold")
     console.print(hint, soft_wrap=True)
-    console.print(_draw(folder), soft_wrap=True)
+    console.print(_draw(folder), soft_wrap=True, markup=False)
     console.print("See it in a browser, as steward, analyst and patient:")
     console.print(Text(f"  {command} demo --serve", style="bold"), soft_wrap=True)
 
@@ -214,8 +214,8 @@ def _chapter(console: Console, title: str, command: str) -> None:
 
 def _draw(folder: Path) -> str:
     """Return what the plot is called, or why there is none."""
-    if find_spec("matplotlib") is None:
-        return "There is no plot: it needs Matplotlib (pip install 'discretion[plots]')."
+    if lacking := missing("plots", "The plot"):
+        return lacking
     path = folder / "accuracy.png"
     patients = parquet.read_table(folder / "patients.parquet")
     epsilon = np.array([LEVELS.get(chosen) or float(chosen) for chosen in patients["privacy"].to_pylist()])

@@ -1,7 +1,6 @@
 """The commands `discretion peer ...`. This file loads without the extra `peers`, and says what to install."""
 
 from importlib import import_module
-from importlib.util import find_spec
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ import typer
 
 from discretion.cli import option
 from discretion.cli.later import Later
-from discretion.errors import InvalidDeclaration
+from discretion.extra import require
 from discretion.render.sheet import Sheet, amount
 
 if TYPE_CHECKING:
@@ -26,14 +25,11 @@ else:
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Compare profiles with other people, without a server."
 )
-EXTRA = ("cryptography", "gmpy2", "phe")
 
 
 def _load(name: str) -> Any:
     """Import a part that needs the extra, or say how to install it."""
-    missing = [package for package in EXTRA if find_spec(package) is None]
-    if missing:
-        raise InvalidDeclaration(f"Peers need {', '.join(missing)}: pip install 'discretion[peers]'.")
+    require("peers", "Comparing profiles with peers")
     return import_module(f"discretion.peers.{name}")
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +16,7 @@ from discretion.cli import option
 from discretion.cli.later import Later
 from discretion.cli.session import PLACE, SERVICE
 from discretion.errors import InvalidDeclaration
+from discretion.extra import require
 from discretion.render.sheet import Sheet, to_json
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ else:
     screen = Later("discretion.render.terminal")
 
 TOKEN_DAYS, LETTER_DAYS = 90.0, 60.0
-EXTRA = ("starlette", "uvicorn", "jinja2", "httpx")
 HERE = "http://127.0.0.1:8000"
 
 members = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Say who may use the service.")
@@ -38,9 +37,7 @@ Url = Annotated[str, option.option("URL", "Under which people reach the service.
 
 def load(name: str) -> Any:
     """Import a part that needs the extra, or say how to install it."""
-    missing = [package for package in EXTRA if find_spec(package) is None]
-    if missing:
-        raise InvalidDeclaration(f"The service needs {', '.join(missing)}: pip install 'discretion[serve]'.")
+    require("serve", "The service")
     return import_module(f"discretion.service.{name}")
 
 
@@ -117,8 +114,7 @@ def _provider(issuer: str, register: str, claim: str) -> Any:
             "An OpenID provider needs --oidc-register, and DISCRETION_OIDC_CLIENT and DISCRETION_OIDC_SECRET in the "
             "environment."
         )
-    if find_spec("joserfc") is None:
-        raise InvalidDeclaration("OpenID needs joserfc: pip install 'discretion[oidc]'.")
+    require("oidc", "Signing in with OpenID")
     return load("oidc").Provider(issuer=issuer, client=client, secret=secret, register=register, claim=claim)
 
 

@@ -6,7 +6,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from discretion.errors import InvalidDeclaration
+from discretion.extra import require
 from discretion.learn.local import answer_locally
 from discretion.learn.own import choose
 from discretion.learn.personalize import personalize
@@ -39,9 +39,5 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _ESTIMATORS:
         raise AttributeError(f"module 'discretion.learn' has no attribute {name!r}")
-    try:
-        return getattr(import_module(_ESTIMATORS[name]), name)
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").split(".")[0] != "sklearn":
-            raise
-        raise InvalidDeclaration(f"{name} needs scikit-learn: install discretion with the extra 'learn'.") from None
+    require("learn", name)
+    return getattr(import_module(_ESTIMATORS[name]), name)

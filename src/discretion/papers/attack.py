@@ -8,7 +8,6 @@ put so that whether there is noise is the secret: the nominal ε hardly matters.
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.util import find_spec
 from math import exp
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from discretion import noise
 from discretion.errors import InvalidDeclaration
+from discretion.extra import require
 from discretion.mechanisms import Belief, exponential, smooth
 from discretion.mechanisms.local import release_individual
 from discretion.noise import Floats, Rng
@@ -149,8 +149,7 @@ AGAINST: dict[str, Ask] = {
 
 def draw(found: list[Reconstruction], path: Path) -> None:
     """Bars of what was recovered, `individual` against differential privacy (needs Matplotlib)."""
-    if find_spec("matplotlib") is None:
-        raise InvalidDeclaration("A plot needs Matplotlib: pip install 'discretion[plots]'.")
+    require("plots", "A plot")
     from matplotlib import pyplot  # an extra: only this picture needs it
 
     figure, axes = pyplot.subplots(figsize=(8, 0.4 * len(found) + 1.2), layout="constrained")

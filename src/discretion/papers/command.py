@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from discretion.errors import InvalidDeclaration
+from discretion.extra import require
 from discretion.papers import FIGURES, Job, compute, expected_seconds, plan
 from discretion.papers.figure import Computed
 from discretion.papers.kept import keep, kept
@@ -60,7 +60,5 @@ def run(
 
 
 def _plotter() -> Any:
-    try:
-        return import_module("discretion.papers.plot").draw
-    except ModuleNotFoundError:
-        raise InvalidDeclaration("Plots need Matplotlib: install discretion with the extra 'plots'.") from None
+    require("plots", "A plot")
+    return import_module("discretion.papers.plot").draw

@@ -1,12 +1,12 @@
 """Outcome: whom the peers of a crowd found, what everybody spent, and a picture of both."""
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from discretion.extra import missing
 from discretion.preference import MICRO, Integers
 from discretion.render.sheet import Sheet, Shown, amount
 from discretion.social.recall import Split, f1, precision, random_recall, recall
@@ -79,8 +79,8 @@ class Outcome(Shown):
 
     def draw(self, path: Path) -> str:
         """Write the picture, and return what to say about it."""
-        if find_spec("matplotlib") is None:
-            return "There is no picture: it needs Matplotlib (pip install 'discretion[plots]')."
+        if lacking := missing("plots", "The picture"):
+            return lacking
         from matplotlib import pyplot  # an extra: only this picture needs it
 
         figure, (left, right) = pyplot.subplots(1, 2, figsize=(12, 5.5), layout="constrained")

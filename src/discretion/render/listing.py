@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
+from discretion.extra import require
 from discretion.render.sheet import Sheet, Shown
 
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ class Listing(Shown):
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return a pandas data frame (needs pandas)."""
-        frame: pandas.DataFrame = self.table.to_pandas()
-        return frame
+        return as_frame(self.table)
 
     def to_dict(self) -> Any:
         """Return a list of objects, one a row."""
@@ -71,3 +71,10 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,.10g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def as_frame(table: pa.Table) -> "pandas.DataFrame":
+    """Return an Arrow table as a pandas data frame."""
+    require("pandas", "A data frame")
+    frame: pandas.DataFrame = table.to_pandas()
+    return frame

@@ -13,6 +13,7 @@ import pyarrow as pa
 from discretion.declaration.source import Source
 from discretion.engines.duckdb.place import named
 from discretion.errors import EngineFailed, InvalidDeclaration
+from discretion.extra import require
 
 BATCH = 65_536
 _SHARED: Any = {"isolation_level": None, "check_same_thread": False}  # rows are taken by a thread of the database
@@ -115,12 +116,8 @@ def _batches(rows: sqlite3.Cursor, schema: pa.Schema) -> Iterator[pa.RecordBatch
 @contextmanager
 def postgres_rows(source: Source) -> Iterator[Stream]:
     """Read a table or view of PostgreSQL in one REPEATABLE READ transaction, streamed by ADBC."""
-    try:
-        dbapi: Any = import_module("adbc_driver_postgresql.dbapi")
-    except ImportError:
-        raise InvalidDeclaration(
-            "PostgreSQL tables are read with ADBC, which is not installed: pip install discretion[postgres]."
-        ) from None
+    require("postgres", "A PostgreSQL table as a source", "adbc_driver_postgresql")
+    dbapi: Any = import_module("adbc_driver_postgresql.dbapi")
     with ExitStack() as opened:
         try:
             db = opened.enter_context(dbapi.connect(source.secret or source.places[0]))

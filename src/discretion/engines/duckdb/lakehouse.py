@@ -15,6 +15,7 @@ import pyarrow.parquet
 
 from discretion.declaration.source import DELTA, ICEBERG, Source
 from discretion.errors import EngineFailed, InvalidDeclaration
+from discretion.extra import require
 
 KINDS = ("delta", "iceberg")
 MOST_FILES = 10_000  # a declaration in the ledger names them all
@@ -125,9 +126,5 @@ def _local(uri: str) -> str:
 
 
 def _module(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise InvalidDeclaration(
-            "Delta and Iceberg tables are read with an extra: pip install 'discretion[lakehouse]'."
-        ) from None
+    require("lakehouse", "A Delta or Iceberg table as a source", name.split(".")[0])
+    return import_module(name)

@@ -19,6 +19,7 @@ from discretion.declaration.source import Source
 from discretion.engines.duckdb.place import named, quoted
 from discretion.engines.duckdb.safe import without_blanks
 from discretion.errors import InvalidDeclaration
+from discretion.extra import require
 from discretion.query.kind import INTEGERS
 
 STAGED = "staged"
@@ -88,12 +89,8 @@ def stage_json(connection: duckdb.DuckDBPyConnection, source: Source, files: Seq
 
 def stage_excel(connection: duckdb.DuckDBPyConnection, source: Source, files: Sequence[str]) -> tuple[str, ...]:
     """Let the sheet of a workbook be seen as a table of texts; return the names."""
-    try:
-        calamine: Any = import_module("python_calamine")
-    except ImportError:
-        raise InvalidDeclaration(
-            "Excel files are read with python-calamine, which is not installed: pip install discretion[excel]."
-        ) from None
+    require("excel", "An Excel file as a source")
+    calamine: Any = import_module("python_calamine")
     book = calamine.CalamineWorkbook.from_path(files[0])
     sheet = source.table or book.sheet_names[0]
     if sheet not in book.sheet_names:

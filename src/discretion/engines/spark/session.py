@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from discretion.errors import EngineFailed, InvalidDeclaration
+from discretion.extra import missing
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # about versions of pandas, which is not used here
@@ -20,7 +21,7 @@ with warnings.catch_warnings():
         from pyspark.errors import PySparkException
         from pyspark.sql import DataFrame, SparkSession
     except ImportError:
-        raise InvalidDeclaration("Spark is an extra: pip install 'discretion[spark]', and Java 17 or newer.") from None
+        raise InvalidDeclaration(f"{missing('spark', 'The engine Spark')}. It needs Java 17 or newer too.") from None
 
 logger = logging.getLogger(__name__)
 
