@@ -1,7 +1,8 @@
 """The service under load: 4 workers, 64 clients of all roles, and kill -9 of workers and of the service meanwhile.
 
-Every answer must have been charged, the audit must pass, and no question may be answered twice. BENCH_MINUTES says how
-long each run takes (1 if it is not set; the full run is 10).
+Every answer must have been charged what its guarantee says, balances must be the exact sums of the charges, the audit
+must pass, and no question may be answered twice. BENCH_MINUTES says how long each run takes (1 if it is not set; the
+full run is 10).
 """
 
 import os
@@ -20,6 +21,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from threading import Event, Lock
 from time import monotonic, perf_counter, sleep
+from typing import Any
 
 import httpx
 import numpy as np
@@ -31,14 +33,19 @@ from rich.table import Table as Shown
 import discretion as dn
 from benchmarks.ledger import server as postgresql
 from discretion.errors import DiscretionError
-from discretion.ledger import Access, Ledger
+from discretion.ledger import Access, Ledger, Receipt
 from discretion.ledger.audit import audit_ledger
 from discretion.noise import simulation
+from discretion.preference import MICRO
+from discretion.release import Release
 from discretion.service.client import RemoteConnection
 
 MINUTES = float(os.environ.get("BENCH_MINUTES", "1"))
 WORKERS, ANALYSTS, PEOPLE, STEWARDS = 4, 48, 12, 4  # 64 clients
 ROWS = 20_000
+LEVELS = (10.0, 50.0, 100.0)
+STEADY = len(LEVELS)  # the last people of the table, one a level: nobody changes what they chose
+SHARE = 2e-5  # so small that ten minutes use nobody up
 PAIRS = 40
 numbers = count()
 
@@ -49,13 +56,16 @@ class Seen:
 
     seconds: list[float] = field(default_factory=list)  # of answers
     entries: list[tuple[str, str]] = field(default_factory=list)  # question, entry that paid for it
+    losses: dict[str, tuple[int, int]] = field(default_factory=dict)  # entry -> the least and the largest, in micro-ε
     others: Counter[str] = field(default_factory=Counter)
     lock: Lock = field(default_factory=Lock)
 
-    def answered(self, seconds: float, sql: str, entry: str) -> None:
+    def answered(self, seconds: float, sql: str, release: Release) -> None:
+        paid = [loss.micro_epsilon for loss in release.guarantee.losses.values()]
         with self.lock:
             self.seconds.append(seconds)
-            self.entries.append((sql, entry))
+            self.entries.append((sql, release.entry))
+            self.losses[release.entry] = min(paid), max(paid)
 
     def other(self, what: str) -> None:
         with self.lock:
@@ -81,7 +91,8 @@ def prepare(folder: Path, ledger: str) -> dict[str, str]:
     """Protect a table, and return the tokens of stewards and analysts."""
     folder.mkdir()
     rng = simulation(1)
-    rows = {"id": range(ROWS), "age": rng.integers(18, 95, ROWS), "epsilon": rng.choice([10.0, 50.0, 100.0], ROWS)}
+    epsilon = np.concatenate([rng.choice(LEVELS, ROWS - STEADY), LEVELS])
+    rows = {"id": range(ROWS), "age": rng.integers(18, 95, ROWS), "epsilon": epsilon}
     parquet.write_table(pa.table(rows), folder / "people.parquet")
     with dn.connect(ledger, copies=folder) as db:
         db.protect("people", folder / "people.parquet", person="id", epsilon="epsilon", bounds={"age": (0, 120)})
@@ -191,6 +202,7 @@ def _verdict(place: str, seen: Seen, tick: float, kills: int) -> Iterator[str]:
     """Check what must hold after all this, or end the run."""
     with dn.connect(place) as db:
         history = list(db.history())
+        strictest, most_open = db.receipt(ROWS - STEADY), db.receipt(ROWS - 1)
     charges = [row for row in history if row["kind"] == "charge"]
     lost = sum(not row["answered"] for row in charges)
     paid = {row["entry"]: row["text"] for row in charges}
@@ -198,6 +210,7 @@ def _verdict(place: str, seen: Seen, tick: float, kills: int) -> Iterator[str]:
         raise SystemExit(f"{len(uncharged)} answers were not charged.")
     if len(set(seen.entries)) != len(seen.entries):
         raise SystemExit("One charge paid for two questions.")
+    _refuse_wrong_balances(charges, seen, strictest, most_open)
     audit = audit_ledger(place, witnesses=[entry for _, entry in seen.entries])
     if not audit.passed:
         raise SystemExit(str(audit))
@@ -211,6 +224,19 @@ def _verdict(place: str, seen: Seen, tick: float, kills: int) -> Iterator[str]:
     yield f"{audit.entries:,} entries, passed"
 
 
+def _refuse_wrong_balances(charges: list[dict[str, Any]], seen: Seen, strictest: Receipt, most_open: Receipt) -> None:
+    """End the run unless answers, charges and the balances of two people agree to the last micro-ε."""
+    paid = {
+        row["entry"]: (round(row["least_epsilon"] * MICRO), round(row["largest_epsilon"] * MICRO)) for row in charges
+    }
+    if wrong := [entry for entry, losses in seen.losses.items() if paid[entry] != losses]:
+        raise SystemExit(f"{len(wrong)} answers cost another amount than they promise.")
+    for place, receipt in enumerate((strictest, most_open)):
+        spent, total = round(receipt.spent * MICRO), sum(losses[place] for losses in paid.values())
+        if spent != total or len(receipt.releases) != len(charges):
+            raise SystemExit(f"A balance of {spent} micro-ε should be {total}.")
+
+
 def _analyst(url: str, token: str, seen: Seen, over: Event) -> None:
     """Ask one question after the other, each of them new."""
     with RemoteConnection(url, token=token) as db:
@@ -219,12 +245,12 @@ def _analyst(url: str, token: str, seen: Seen, over: Event) -> None:
             sql = f"SELECT COUNT(*) FROM people WHERE age > {number % 77 + 18} AND id <> {number}"
             start = perf_counter()
             try:
-                entry = db.sql(sql, share=1e-4).entry
+                release = db.sql(sql, share=SHARE)
             except DiscretionError as refusal:
                 seen.other(type(refusal).__name__)
                 sleep(0.5)
             else:
-                seen.answered(perf_counter() - start, sql, entry)
+                seen.answered(perf_counter() - start, sql, release)
 
 
 def _steward(url: str, token: str, seen: Seen, over: Event) -> None:
@@ -232,7 +258,7 @@ def _steward(url: str, token: str, seen: Seen, over: Event) -> None:
     with RemoteConnection(url, token=token) as db:
         while not over.wait(2.0):
             try:
-                db.balance(), db.access.members(), db.prefer(next(numbers) % ROWS, 50.0)
+                db.balance(), db.access.members(), db.prefer(next(numbers) % (ROWS - STEADY), 50.0)
                 seen.other("steward")
             except DiscretionError as refusal:
                 seen.other(type(refusal).__name__)

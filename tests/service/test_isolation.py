@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from time import sleep, time
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,9 @@ from discretion.engines import Engine
 from discretion.errors import BudgetExhausted, ServiceFailed, TableStopped
 from discretion.ledger.audit import audit_ledger
 from discretion.noise import coin_key, repeatable_coins
+from discretion.service.pool import Job, Limits, Worker, WorkerPool
 from discretion.service.turn import Turns
+from discretion.service.worker import Task, WorkerTerms
 from served import COUNT, Served, served
 
 SAMPLED = "SELECT COUNT(*) FROM patients WHERE age > 50"
@@ -107,7 +110,44 @@ def test_others_whose_worker_dies_with_them_get_their_answers(slow):
             for age in (20, 30, 40)
         ]
         assert all(one.result().entry for one in found)
-    assert 3 == kinds(slow).count("charge") == kinds(slow).count("deliver")
+    told = kinds(slow)  # the worker may die between a charge and the message about it: that charge is given up
+    assert 3 == told.count("deliver") == told.count("charge") - told.count("abandon")
+
+
+class Wire:
+    """What the service writes to a process that is not there."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+
+    def send(self, what: Any) -> None:
+        self.sent.append(what)
+
+
+def test_a_process_that_tried_one_task_again_takes_the_next_one():
+    """Starting a process takes long on a busy machine, so two of them try five tasks, one at a time each."""
+    pool = WorkerPool(WorkerTerms(ledger=""), Limits(), rescue=None)
+    started = []
+
+    def start(alone=False):
+        started.append(Worker(process=None, pipe=Wire(), folder="", alone=alone))
+        pool._workers.add(started[-1])
+        return started[-1]
+
+    pool._start = start
+    loop = asyncio.new_event_loop()
+    tasks = [Task(number=number, kind="explain", payload=None, secret=b"") for number in range(1, 6)]
+    jobs = [Job(task=task, member="ada", result=loop.create_future(), again=True) for task in tasks]
+    pool._retries = list(jobs)
+    pool._dispatch()
+    assert [[1], [2]] == [list(one.jobs) for one in started]
+    for worker, number in ((started[0], 1), (started[0], 3), (started[1], 2), (started[0], 4), (started[1], 5)):
+        pool._hear(worker, (0, "ready", None))
+        pool._hear(worker, (number, "done", number))
+    assert 2 == len(started)
+    assert [1, 2, 3, 4, 5] == [job.result.result() for job in jobs]
+    assert all(None is one.pipe.sent[-1] and 1 == one.pipe.sent.count(None) for one in started)
+    loop.close()
 
 
 def test_a_charge_whose_worker_could_not_tell_of_it_is_given_up(town):
@@ -159,15 +199,21 @@ def test_a_question_that_takes_too_long_before_its_charge_costs_nothing(tmp_path
 
 
 def test_a_question_that_takes_too_long_after_its_charge_stops_the_register(tmp_path):
-    with served(tmp_path, answer_every=6.0, limits={"seconds": 4.0}) as town:
-        for _ in range(8):
-            sleep((5.0 - time() % 6.0) % 6.0)  # a second before a tick: it is charged there, and answered 6 s later
-            with pytest.raises((TableStopped, ServiceFailed)) as refusal:
-                asked(town, COUNT).result()
-            if refusal.type is TableStopped:
-                break
-            assert "before anything was charged" in str(refusal.value)  # a busy machine missed the tick
-        assert ["charge", "stop"] == kinds(town)
+    for seconds in (4.0, 16.0, 64.0):  # a busy machine may miss the tick
+        tick, folder = 1.5 * seconds, tmp_path / f"{seconds:g}"
+        folder.mkdir()
+        with served(folder, answer_every=tick, limits={"seconds": seconds}) as town:
+            for _ in range(2):
+                sleep(
+                    (tick * 5 / 6 - time()) % tick
+                )  # before a tick: it is charged there, and answered at the next one
+                with pytest.raises((TableStopped, ServiceFailed)) as refusal:
+                    asked(town, COUNT).result()
+                if refusal.type is TableStopped:
+                    assert ["charge", "stop"] == kinds(town)
+                    return
+                assert "before anything was charged" in str(refusal.value)
+    pytest.fail("No question was charged in time.")
 
 
 def test_a_worker_cannot_use_more_memory_or_disk_than_it_may(tmp_path):

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 # Workers are forked from a process that has loaded everything and has no threads: they start at once and share memory.
 PROCESSES = get_context("forkserver")
 PROCESSES.set_forkserver_preload(["discretion.service.worker", "discretion.engines.duckdb"])
-ALONE = 2  # tasks that are tried again at the same time, each in a process of its own
+ALONE = 2  # processes for tasks that are tried again; each has one in hand, so one that kills takes nobody along
 LOST = "The process that worked on this ended twice. Nothing was charged. Ask in another way, or ask the operator."
 SLOW = "This took longer than {seconds:g} seconds before anything was charged, so it was given up."
 CLOSED = "The service is stopping. Ask again when it is back; what was answered is kept and costs nothing again."
@@ -59,7 +59,7 @@ class Worker:
     process: Any
     pipe: Any
     folder: str  # of its temporary files, which may hold rows
-    alone: bool  # started for one job that was tried before
+    alone: bool  # takes one job at a time, which was tried before
     ready: bool = False
     jobs: dict[int, Job] = field(default_factory=dict)
 
@@ -177,9 +177,11 @@ class WorkerPool:
         elif job is not None:
             del worker.jobs[number]
             self._settle(job, what, content)
-        if worker.alone and worker.ready and not worker.jobs:
-            worker.pipe.send(None)
         self._dispatch()
+        if worker.alone and worker.ready and not worker.jobs:
+            with suppress(OSError):  # it died meanwhile: its listener says so
+                worker.pipe.send(None)
+            worker.ready = False
 
     def _settle(self, job: Job, what: str, content: Any) -> None:
         self.counts[f"{job.task.kind} {what}"] += 1
@@ -239,13 +241,18 @@ class WorkerPool:
             self._settle(job, "done", answer)
 
     def _dispatch(self) -> None:
-        while self._retries and sum(worker.alone for worker in self._workers) < ALONE:
-            job = self._retries.pop(0)
-            self._give(self._start(alone=True), job)
+        while self._retries and (alone := self._alone()) is not None:
+            self._give(alone, self._retries.pop(0))
         while self._turns and (free := self._free()) is not None:
             job = self._turns.next()
             if not job.result.cancelled():
                 self._give(free, job)
+
+    def _alone(self) -> Worker | None:
+        """Return a process that tries one job at a time: one that finished its last, or a new one if few are there."""
+        alone = [one for one in self._workers if one.alone]
+        idle = next((one for one in alone if one.ready and not one.jobs), None)
+        return idle or (self._start(alone=True) if len(alone) < ALONE else None)
 
     def _free(self) -> Worker | None:
         """Return the worker with the fewest jobs, if it can take one more."""
