@@ -199,7 +199,7 @@ def _charge(question: Question, look: Look, offered: Conditions, engine: Engine,
         joined=[one.table.name for one in look.query.partners],
         analyst=question.analyst,
         memo=question.sql,
-        plan=str(plan),
+        plan=str(plan.explanation),
         question=look.identity,
         shape=shape,
     )

@@ -19,6 +19,14 @@ def keyed_start() -> exp.Expr:
     return exp.Mod(this=exp.paren(start, copy=False), expression=exp.column("n"))
 
 
+def is_taken(most: int) -> exp.Expr:
+    """Return whether a row at its place among a person's n rows is one of the `most` that are kept."""
+    behind = exp.paren(exp.Sub(this=exp.column("place"), expression=number(1)), copy=False)
+    turn = exp.Add(this=exp.Mul(this=behind, expression=number(most)), expression=exp.column("start"))
+    place = exp.Mod(this=exp.paren(turn, copy=False), expression=exp.column("n"))
+    return exp.LT(this=place, expression=number(most))
+
+
 def keyed_digest(key: str, person: exp.Expr, digits: int, label: str = "") -> exp.Expr:
     """Return the first digits of SHA-256(key:person); noise.keyed_coin is the same number."""
     secret = exp.Literal.string(f"{key}{label}:")

@@ -8,6 +8,7 @@ from sqlglot.errors import UnsupportedError
 
 from discretion.errors import QueryRefused
 from discretion.query.function import FUNCTIONS
+from discretion.query.scalar import nodes
 
 # What statements are made of besides the operations that a question may have.
 _BUILT = frozenset(
@@ -32,8 +33,8 @@ class Dialect:
 
     def text(self, tree: exp.Expr) -> str:
         """Return a statement as the database reads it, using up the tree; refuse operations without a total form."""
-        for node in tree.find_all(exp.Func):
-            if not self._knows(node):
+        for node in nodes(tree):
+            if isinstance(node, exp.Func) and not self._knows(node):
                 raise QueryRefused(f"This database has no safe form of {_name(node)}. Leave it out.")
         try:
             return tree.sql(self.language, unsupported_level=ErrorLevel.RAISE, copy=False)

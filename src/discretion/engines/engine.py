@@ -116,7 +116,8 @@ class Engine:
         if rows.query.partners and not self.backend.joins_people:
             raise QueryRefused(NO_JOINS)
         register = self._register(rows)
-        mark = shape(request, register)
+        like = "" if is_object(rows.query.table.source) else rows.query.table.source
+        mark = shape(request, register), like and (like.partition("#")[1] or "file")
         if mark in self._rehearsed:
             return
         usual = replace(declared_facts(rows, register), windowed=self.backend.windowed)
@@ -125,7 +126,6 @@ class Engine:
         stated = [statement(rows, request.measures, facts, "") for facts in known]
         tables = {name: table for one in stated for name, table in one.tables.items()}
         selects = [*(one.select for one in stated), *unguarded(rows)]
-        like = "" if is_object(rows.query.table.source) else rows.query.table.source
         self.backend.rehearse(selects, made_up(rows, register, stated[0]), tables, like)
         self._rehearsed = dict.fromkeys([*list(self._rehearsed)[-MOST_SHAPES:], mark])
 

@@ -2,20 +2,22 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 from itertools import count, product
 from math import prod
 from typing import Any
 
 from sqlglot import exp
 
+from discretion.declaration.table import Table
 from discretion.engines.rows import Rows
 from discretion.engines.statement import Statement
 from discretion.query import Query
 from discretion.query.gather import PERSON
 from discretion.query.kind import FLOATS, REACH, digits
-from discretion.query.scalar import ROW, Scalar, pieces
+from discretion.query.scalar import ROW, Scalar, nodes, pieces
 from discretion.statistics import Request
 
 TOGETHER = "together"  # the made-up rows of people's rows put together
@@ -66,6 +68,7 @@ _TIMES = (
     "'9999-12-31 23:59:59.999999'",
     "'2024-02-29 12:00:00'",
 )
+_PLACES = ("source", "origin", "admitted", "lookups", "policy")  # of a declaration: no made-up row depends on them
 _DECIMAL = re.compile(r"DECIMAL\(.*\)")
 
 
@@ -85,7 +88,14 @@ def shape(request: Request[Rows], register: Mapping[str, str]) -> tuple[Any, ...
     measures = tuple((one.aggregate, one.histogram, one.inclusion is None) for one in request.measures)
     asked = tuple(one.text for one in rows.query.asked)
     outside = (str([*cohorts.levels]), cohorts.changes is None, str(register))
-    return rows.query.text, tuple(one.stored() for one in rows.query.tables), asked, measures, outside
+    return rows.query.text, tuple(map(_form, rows.query.tables)), asked, measures, outside
+
+
+def _form(table: Table) -> str:
+    """Return everything declared about a table but where its rows are, and which state of them was admitted."""
+    lookups = {name: (one.key, one.columns, one.keys) for name, one in table.lookups.items()}
+    kept = {each.name: getattr(table, each.name) for each in fields(table) if each.name not in _PLACES}
+    return f"{kept} {lookups}"
 
 
 def unguarded(rows: Rows) -> Iterator[exp.Expr]:
@@ -116,14 +126,15 @@ def made_up(rows: Rows, register: Mapping[str, str], stated: Statement) -> dict[
     columns = {"protected": rows.query.table.columns, "register": register}
     columns |= {joined.name: joined.lookup.columns for joined in rows.query.lookups}
     columns |= {partner.name: partner.table.columns for partner in rows.query.partners}
-    used = {node.name for node in stated.select.find_all(exp.Column)}
-    written = _written(stated.select, rows.cohorts.levels)
+    every = [node for tree in (*rows.query.where, *rows.query.pieces, stated.select) for node in nodes(tree)]
+    used = {node.name for node in every if isinstance(node, exp.Column)}
+    written = _written(every, rows.cohorts.levels)
     found = {}
     for name in stated.sources:
         types = columns[name]
         values = {column: _extremes(types[column].upper(), written) for column in types if column in used}
-        sizes = [len(one) for one in values.values()]
-        found[name] = MadeUp(columns=types, values=values, rows=_combined(sizes) if sizes else [])
+        sizes = tuple(len(one) for one in values.values())
+        found[name] = MadeUp(columns=types, values=values, rows=_combined(sizes) if sizes else ())
     return found | _made_up_together(rows.query, written)
 
 
@@ -137,7 +148,7 @@ def _made_up_together(query: Query, written: Mapping[str, list[str]]) -> dict[st
     for one in query.gathered.values:
         types[one.name] = one.column.type
         values[one.name] = _possible(one.column, written)
-    return {TOGETHER: MadeUp(columns=types, values=values, rows=_combined([len(one) for one in values.values()]))}
+    return {TOGETHER: MadeUp(columns=types, values=values, rows=_combined(tuple(len(one) for one in values.values())))}
 
 
 def _possible(column: Scalar, written: Mapping[str, list[str]]) -> list[str]:
@@ -150,7 +161,8 @@ def _possible(column: Scalar, written: Mapping[str, list[str]]) -> list[str]:
     return [value for value in found if column.type != "DOUBLE" or not ("nan" in value or "inf" in value)]
 
 
-def _combined(sizes: Sequence[int]) -> list[list[int]]:
+@lru_cache(maxsize=256)
+def _combined(sizes: tuple[int, ...]) -> Sequence[Sequence[int]]:
     """Return the numbers (from 1) of values to combine: all combinations if these are few; else all pairs of values.
 
     The pairs are those of an orthogonal array: for a prime p, the p² rows (a + j b mod p), one for every a and b, hold
@@ -201,12 +213,12 @@ def _extremes(sql_type: str, written: Mapping[str, list[str]]) -> list[str]:
     return [*values, "NULL"]
 
 
-def _written(statement: exp.Expr, levels: Iterable[Any]) -> dict[str, list[str]]:
+def _written(statement: Iterable[exp.Expr], levels: Iterable[Any]) -> dict[str, list[str]]:
     """Return the constants of a statement and their neighbours, a few of each kind, and the preferences on offer."""
     found: dict[str, dict[str, None]] = {"number": {}, "text": {}, "moment": {}}
     for level in list(levels)[:2]:
         found["text" if isinstance(level, str) else "number"] |= {_literal(level): None} if level is not None else {}
-    for node in statement.find_all(exp.Literal):
+    for node in (one for one in statement if isinstance(one, exp.Literal)):
         if node.is_string:
             found["text"][_literal(node.this)] = None
             found["moment"] |= dict.fromkeys(_around(node.this))

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from discretion.engines.bounding import windowed
-from discretion.engines.choice import DIGITS, keyed_digest, keyed_start
+from discretion.engines.choice import DIGITS, is_taken, keyed_digest, keyed_start
 from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, stepped
 from discretion.engines.gathering import put_together
 from discretion.engines.partnership import joined_on_person
@@ -151,7 +151,7 @@ class _Build:
         """Return the rows that have an owner, with their lookups, as a SELECT without columns."""
         self.sources["protected"] = self.rows.query.table.source
         beside = self.facts.beside
-        rows = exp.to_table("protected") if beside is None else beside.rows
+        rows = exp.table_("protected") if beside is None else beside.rows
         self.tables |= {} if beside is None else beside.tables
         source = exp.select().from_(exp.alias_(rows, ROW, table=True), copy=False)
         if not self.facts.owned:
@@ -170,7 +170,7 @@ class _Build:
         Which are chosen depends on that person's rows and the key alone, so one person's rows never move another's;
         and every row has the same chance k/n. People within the bound are not touched.
         """
-        most = exp.Literal.number(self.rows.query.rows_per_person)
+        most = self.rows.query.rows_per_person
         names = [*(key.name for key in self.rows.query.keys), *(c.name for c in self.columns if not c.bare), "c"]
         kept = self._placed_keys(kept)
         if self.facts.windowed:
@@ -180,8 +180,8 @@ class _Build:
         everyone = exp.Count(this=exp.Star())
         digest = keyed_digest(self.key, person_text(exp.column("p"), self.facts.person), DIGITS, label="rows")
         busy = exp.select(exp.column("p"), exp.alias_(everyone, "n"), exp.alias_(digest, "digest"), copy=False)
-        busy = busy.from_("kept", copy=False).group_by(exp.column("p"), copy=False)
-        busy = busy.having(exp.GT(this=everyone.copy(), expression=most), copy=False)
+        busy = busy.from_(exp.table_("kept"), copy=False).group_by(exp.column("p"), copy=False)
+        busy = busy.having(exp.GT(this=everyone.copy(), expression=number(most)), copy=False)
         start = exp.alias_(keyed_start(), "start", copy=False)
         exceeding = exp.select(exp.column("p"), exp.column("n"), start, copy=False)
         exceeding = exceeding.from_(busy.subquery("busy", copy=False), copy=False)
@@ -191,16 +191,17 @@ class _Build:
             order=exp.Order(expressions=[exp.Ordered(this=exp.column(name, table="kept")) for name in names]),
         )
         own = [exp.column(name, table="kept") for name in ["p", *names]]
-        ordered = exp.select(*own, exp.alias_(ranked, "place"), "n", "start")
-        ordered = ordered.from_("kept", copy=False).join("exceeding", on="kept.p = exceeding.p", copy=False)
-        taken = exp.condition(f"((place - 1) * {most} + start) % n < {most}")
+        ordered = exp.select(*own, exp.alias_(ranked, "place"), exp.column("n"), exp.column("start"), copy=False)
+        ordered = ordered.from_(exp.table_("kept"), copy=False)
+        ordered = ordered.join(exp.table_("exceeding"), on=_same_person(), copy=False)
+        taken = is_taken(most)
         chosen = exp.select(*map(exp.column, ["p", *names])).from_(ordered.subquery("ordered", copy=False), copy=False)
-        others = exp.select(*own).from_("kept", copy=False)
-        others = others.join("exceeding", on="kept.p = exceeding.p", join_type="anti", copy=False)
+        others = exp.select(*own).from_(exp.table_("kept"), copy=False)
+        others = others.join(exp.table_("exceeding"), on=_same_person(), join_type="anti", copy=False)
         both = exp.union(others, chosen.where(taken, copy=False), distinct=False, copy=False)
-        bounded = exp.select("*").from_(both.subquery("both", copy=False), copy=False)
-        bounded = bounded.with_("kept", as_=kept, materialized=False, copy=False)
-        return bounded.with_("exceeding", as_=exceeding, materialized=True, copy=False)
+        bounded = exp.select(exp.Star()).from_(both.subquery("both", copy=False), copy=False)
+        bounded = bounded.with_(_named("kept"), as_=kept, materialized=False, copy=False)
+        return bounded.with_(_named("exceeding"), as_=exceeding, materialized=True, copy=False)
 
     def count(self, kept: exp.Select, *, placed: bool) -> exp.Select:
         """Count by raw key and preference, then look up what these few stand for."""
@@ -220,9 +221,9 @@ class _Build:
         if self.late:
             self._levels()
             match = exp.NullSafeEQ(this=cohort, expression=exp.column("preference", table="levels"))
-            outer, cohort = outer.join("levels", on=match, copy=False), exp.column("cohort", table="levels")
+            outer, cohort = outer.join(exp.table_("levels"), on=match, copy=False), exp.column("cohort", table="levels")
         shown = list(histograms) + [f"{name}_all" for name in histograms if len(self._sets(keys)) > 1]
-        outer = outer.select(exp.alias_(group, "g"), exp.alias_(cohort, "c"), *shown, copy=False)
+        outer = outer.select(exp.alias_(group, "g"), exp.alias_(cohort, "c"), *map(exp.column, shown), copy=False)
         added = ["n", *sums] if histograms else sums
         totals = (exp.Sum(this=noted(exp.column(name), "HUGEINT")) for name in added)
         outer = outer.select(*map(exp.alias_, totals, added), copy=False)
@@ -272,12 +273,12 @@ class _Build:
             cohort: exp.Expr = exp.column("cohort", table="m")
         else:
             match = exp.NullSafeEQ(this=self._own(), expression=exp.column("preference", table="levels"))
-            source = source.join("levels", on=match, join_type="left", copy=False)
+            source = source.join(exp.table_("levels"), on=match, join_type="left", copy=False)
             cohort = exp.column("cohort", table="levels")
         if self.apart and cohorts.changes is not None:
             mine, self.tables["changes"] = among_texts(person, self.facts.person, cohorts.changes)
             changed = mine.eq(exp.column("person", table="changes"))
-            source = source.join("changes", on=changed, join_type="left", copy=False)
+            source = source.join(exp.table_("changes"), on=changed, join_type="left", copy=False)
             cohort = exp.Coalesce(this=exp.column("cohort", table="changes"), expressions=[cohort])
         if self.sampled:
             source = self._coins(source, person, cohort)
@@ -300,8 +301,8 @@ class _Build:
         person = exp.column(cohorts.person, table="register", quoted=True)
         own = preference(exp.column(cohorts.epsilon, table="register", quoted=True), self.facts.epsilon)
         match = exp.NullSafeEQ(this=own, expression=exp.column("preference", table="levels"))
-        members = exp.select(exp.alias_(person, "person")).from_("register", copy=False)
-        members = members.join("levels", on=match, copy=False).where(not_null(person), copy=False)
+        members = exp.select(exp.alias_(person, "person")).from_(exp.table_("register"), copy=False)
+        members = members.join(exp.table_("levels"), on=match, copy=False).where(not_null(person), copy=False)
         if self.facts.unique:
             return members.select(exp.column("cohort", table="levels"), copy=False)
         lowest = exp.Min(this=exp.column("cohort", table="levels"))  # the strictest, should there ever be two
@@ -320,7 +321,7 @@ class _Build:
         limits = [exp.alias_(exp.column(c.name, table="thresholds"), f"{c.name}_last") for c in sampled]
         who = person_text(person, self.facts.person)
         coins = [exp.alias_(keyed_digest(self.key, who.copy(), 16, c.name), f"{c.name}_coin") for c in sampled]
-        source = source.join("thresholds", on=match, join_type="left", copy=False)
+        source = source.join(exp.table_("thresholds"), on=match, join_type="left", copy=False)
         return source.select(*limits, *coins, copy=False)
 
     def _on_grid(self, source: exp.Select) -> exp.Select:
@@ -338,7 +339,11 @@ class _Build:
         sides = [side.tame.to(joined.shared).total.copy() for side in (joined.on, compared)]
         name = max(types, key=len) + "_"  # no other column's
         some = [exp.alias_(exp.Min(this=exp.column(other, quoted=True)), other, quoted=True) for other in types]
-        once = exp.select(exp.alias_(sides[1], name, quoted=True), *some).from_(joined.name).group_by(sides[1].copy())
+        once = (
+            exp.select(exp.alias_(sides[1], name, quoted=True), *some)
+            .from_(exp.table_(joined.name))
+            .group_by(sides[1].copy())
+        )
         match = exp.EQ(this=sides[0], expression=exp.column(name, table=joined.name, quoted=True))
         side = "left" if joined.outer else ""
         return source.join(once, on=match, join_type=side, join_alias=joined.name, copy=False)
@@ -363,7 +368,7 @@ class _Build:
         known, places = pa.array(first, values.type), pa.array(first.values(), pa.int64())
         self.tables[name] = pa.table({"value": known, "place": places})
         match = exp.column(key.name, table=relation), exp.column("value", table=name)
-        return source.join(name, on=exp.NullSafeEQ(this=match[0], expression=match[1]), copy=False)
+        return source.join(exp.table_(name), on=exp.NullSafeEQ(this=match[0], expression=match[1]), copy=False)
 
     def _levels(self) -> None:
         levels: Mapping[Any, int] = self.rows.cohorts.levels
@@ -372,6 +377,14 @@ class _Build:
             levels = self.facts.beside.cohorts
             found = pa.array(list(levels), pa.int64())
         self.tables["levels"] = pa.table({"preference": found, "cohort": pa.array(list(levels.values()), pa.int64())})
+
+
+def _same_person() -> exp.Expr:
+    return exp.EQ(this=exp.column("p", table="kept"), expression=exp.column("p", table="exceeding"))
+
+
+def _named(table: str) -> exp.Expr:
+    return exp.TableAlias(this=exp.to_identifier(table))
 
 
 def _place(key: Key, placed: bool) -> exp.Expr:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from math import isfinite
 from operator import add
 from typing import Any, cast
@@ -21,6 +21,7 @@ from discretion.plan.family import Family
 from discretion.plan.option import checked, told
 from discretion.preference import MICRO, Specification
 from discretion.release import Error
+from discretion.render.explanation import Explanation
 from discretion.render.sheet import Sheet, Shown, amount
 from discretion.statistics import Aggregate, Request, Statistics
 
@@ -47,7 +48,7 @@ class Plan(Shown):
         later = {place for family in self.families for place in family.places[1:]}
         return tuple(choice for place, choice in enumerate(self.choices) if place not in later)
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """Return what is charged: all releases together."""
         return replace(reduce(add, (choice.mechanism.guarantee for choice in self.releases)), also=self.also)
@@ -82,6 +83,11 @@ class Plan(Shown):
             if not choice.label.endswith((", from below", ", from above"))  # the sides of an interval
             for prediction in choice.predictions
         )
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """Return the plan as the ledger and the release keep it."""
+        return Explanation(self.sheets())
 
     def sheets(self) -> list[Sheet]:
         """Return every mechanism considered for every aggregate, and what each level pays for all of them together."""

@@ -19,7 +19,6 @@ from discretion.plan.family import Family
 from discretion.plan.interval import W, errors_of, flanked, weights
 from discretion.preference import Specification
 from discretion.release import Error, Release, kind_of
-from discretion.render.explanation import Explanation
 from discretion.statistics import Statistics, Wanted
 
 
@@ -88,7 +87,7 @@ def conclude(
         guarantee=plan.guarantee,
         simulated=rng is not None,
         entry=entry,
-        explanation=Explanation(plan.sheets()),
+        explanation=plan.explanation,
         comparison=plan.comparison,
         share=plan.share,
         within=plan.within,

@@ -120,7 +120,9 @@ class Scalar:
     @property
     def bounded(self) -> bool:
         """Tell whether it is NULL where a date or time lies outside its declared bounds."""
-        return self.type != "BOOLEAN" and any(node.meta.get(_BOUNDED) for node in self.total.find_all(exp.Case))
+        return self.type != "BOOLEAN" and any(
+            node.meta.get(_BOUNDED) for node in nodes(self.total) if type(node) is exp.Case
+        )
 
     def parts(self, seen: set[int]) -> Iterator["Scalar"]:
         """Give everything it is computed from that is computed itself, and itself, each once."""
@@ -274,6 +276,19 @@ def _cut(text: exp.Expr, longest: int) -> exp.Case:
     return exp.Case(
         ifs=[exp.If(this=short, true=text.copy())], default=exp.Left(this=text.copy(), expression=most.copy())
     )
+
+
+def nodes(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """Give a tree and every node below it, in the order of a text; quicker than the walk of sqlglot."""
+    left = [tree]
+    while left:
+        node = left.pop()
+        yield node
+        for part in reversed(node.args.values()):
+            if isinstance(part, exp.Expr):
+                left.append(part)
+            elif type(part) is list:
+                left += [one for one in reversed(part) if isinstance(one, exp.Expr)]
 
 
 def refuse_deep(trees: Iterable[exp.Expr], most: int = DEEPEST) -> None:

@@ -85,7 +85,7 @@ def _lines(sheet: Sheet) -> list[str]:
 
 def _width(text: str) -> int:
     """Return how many places a terminal gives a text: signs of East Asian scripts take two."""
-    return sum(2 if east_asian_width(sign) in "WF" else 1 for sign in text)
+    return len(text) if text.isascii() else sum(2 if east_asian_width(sign) in "WF" else 1 for sign in text)
 
 
 def _padded(cell: str, width: int, number: bool) -> str:
