@@ -25,7 +25,21 @@ dn.histogram(frame["age"], bins=[0, 18, 65], epsilon=1, mechanism="sample", opti
 print(release.low, release.high, release.to_pandas()["median"].sum())
 with dn.connect("clinic.discretion") as db:
     db.protect("people", frame, person="id", epsilon="epsilon", bounds={"age": (0, 120)}, keys={"region": ["N"]})
-    answer: dn.Release = db.sql("SELECT AVG(age) FROM people", share=0.1, assume="gradual")
+    db.protect("visits", "v.csv", person="id", register="people", lookups={"icd": ("icd.csv", "code", "public")},
+               bounds={"day": (date(2020, 1, 1), date(2021, 1, 1))}, types={"day": "DATE"}, delimiter=";", decimal=",")
+    answer: dn.Release = db.sql("SELECT AVG(age) FROM people", share=0.1, assume="gradual", params={"a": 3})
+    text: str = answer.explain()
+    for row in db.balance():
+        print(row["spent"], db.receipt("Ada").summary, db.audit().passed)
+
+with dn.connect("https://clinic.example", token="secret") as there:  # the same type as a ledger on disk
+    there.register("people", "people.csv", person="id", epsilon="level", levels={"strict": 0.1}, encoding="cp1252")
+    there.protect("lab", "lab.csv", person="id", register="people", lookups={"icd": ("icd.csv", "code")})
+    print(there.sql("SELECT COUNT(*) FROM lab", within=10).to_pandas().columns, there.history().to_pandas().columns)
+    print([table.name for table in there.tables()], there.prefer("Ada", "strict", register="people"))
+
+model = dn.personalize(lambda rows, epsilon: len(rows), [1, 2], epsilon=[0.1, 1.0], algorithm_protects="both",
+                       method="partition", cuts="privacy", ensemble="average")
 """
 WRONG = {
     "dn.median([1.0], epsilon=1, bonds=(0, 1), bounds=(0, 1))": 'Unexpected keyword argument "bonds"',
@@ -36,6 +50,8 @@ WRONG = {
     'dn.connect("x").sql("SELECT 1", shares=0.1)': 'Unexpected keyword argument "shares"',
     'dn.connect("x").protect("t", "t.csv", bound={})': 'Unexpected keyword argument "bound"',
     'dn.connect("x").refresh("t", seperator=";")': 'Unexpected keyword argument "seperator"',
+    'dn.connect("https://x").protect("t", "t.csv", person="p", lookups={"l": "l.csv"})': "incompatible type",
+    'dn.personalize(max, [1], epsilon=1, algorithm_protects="both", treshold=1)': 'argument "treshold"',
 }
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
-from datetime import date
 from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
@@ -20,7 +19,7 @@ from discretion.answer import Paid, Question
 from discretion.declaration.concern import Concern, told
 from discretion.declaration.enrolment import Enrolment
 from discretion.declaration.notice import notices
-from discretion.declaration.table import LONGEST_TEXT, Policy, Table, TableList
+from discretion.declaration.table import LONGEST_TEXT, Bounds, LookupSource, Policy, Table, TableList
 from discretion.engines import Engine
 from discretion.engines.steward import Steward, copies_of
 from discretion.errors import InvalidDeclaration
@@ -158,7 +157,7 @@ class Connection:
     def register(
         self,
         name: str,
-        source: Any,
+        source: object,
         *,
         person: str,
         epsilon: str,
@@ -173,7 +172,7 @@ class Connection:
         sheet: str | None = None,
         types: Mapping[str, str] | None = None,
         zones: Mapping[str, str] | None = None,
-    ) -> Listing:
+    ) -> Balance:
         """Enrol people with the preferences they chose: columns `person` and `epsilon` of a file, table or data frame.
 
         levels   names for preferences, e.g. {"strict": 0.1, "open": 1.0}
@@ -196,7 +195,7 @@ class Connection:
     def protect(
         self,
         name: str,
-        source: Any,
+        source: object,
         *,
         person: str = "",
         epsilon: str = "",
@@ -205,13 +204,13 @@ class Connection:
         menu: Sequence[float] = (),
         default: float | str | None = None,
         separate: bool = False,
-        bounds: Mapping[str, tuple[float, float] | tuple[date, date] | tuple[str, str]] | None = None,
+        bounds: Mapping[str, Bounds] | None = None,
         grid: Mapping[str, float] | None = None,
-        keys: Mapping[str, Sequence[Any]] | None = None,
+        keys: Mapping[str, Sequence[object]] | None = None,
         rows_per_person: int = 1,
         longest_text: int = LONGEST_TEXT,
         required: Sequence[str] = (),
-        lookups: Mapping[str, tuple[Any, str]] | None = None,
+        lookups: Mapping[str, LookupSource] | None = None,
         policy: Policy | None = None,
         delimiter: str | None = None,
         encoding: str | None = None,
@@ -256,7 +255,7 @@ class Connection:
     def refresh(
         self,
         name: str,
-        source: Any = None,
+        source: object = None,
         *,
         delimiter: str | None = None,
         encoding: str | None = None,
@@ -279,7 +278,7 @@ class Connection:
 
     def columns(
         self,
-        source: Any,
+        source: object,
         *,
         delimiter: str | None = None,
         encoding: str | None = None,
@@ -307,7 +306,7 @@ class Connection:
         """Return the entries whose answers were computed wrongly by an earlier version, and why."""
         return Listing(notices(self._ledger.declared_charges()))
 
-    def prefer(self, person: Any, epsilon: float | str, *, register: str = "", by: EnteredBy = "steward") -> str:
+    def prefer(self, person: object, epsilon: float | str, *, register: str = "", by: EnteredBy = "steward") -> str:
         """Write down what somebody chose anew: a number, or a level by name; 0 withdraws. What is spent stays spent.
 
         `by` says who entered it, the steward or the person; receipts show it. Returns the ledger's entry.
@@ -316,7 +315,7 @@ class Connection:
         choices = Enrolment.from_json(self._ledger.register(name).source)
         return self._ledger.prefer(name, person, choices.worth_of(epsilon), by=by)
 
-    def join(self, person: Any, epsilon: float | str, *, register: str = "") -> str:
+    def join(self, person: object, epsilon: float | str, *, register: str = "") -> str:
         """Add somebody who is not in the source of a register, with nothing spent; return the ledger's entry."""
         name = self._one_register(register)
         if any(table.register == name and table.protects == "value" for table in self._ledger.tables()):
@@ -462,7 +461,7 @@ class Connection:
         names = [register] if register else [one.name for one in self._ledger.registers()]
         return Balance.joined("register", {name: self._ledger.balance(name) for name in names})
 
-    def receipt(self, person: Any, *, register: str = "") -> Receipt:
+    def receipt(self, person: object, *, register: str = "") -> Receipt:
         """Return what one person was promised, what was spent of it, and on what; it does not depend on the data.
 
         Other people's questions are shown without their literals.

@@ -55,12 +55,20 @@ class Guarantee:
 
     @classmethod
     def of(
-        cls, specification: Specification, micro_epsilon: Iterable[int], *, protects: Protects, **kind: Any
+        cls,
+        specification: Specification,
+        micro_epsilon: Iterable[int],
+        *,
+        protects: Protects,
+        model: Model = "personalized",
+        arithmetic: Arithmetic = "exact",
+        note: str = "",
     ) -> "Guarantee":
         """Return the pure guarantee that costs the cohorts of `specification` these micro-ε, in their order."""
         spent = [Loss(int(loss)) for loss in micro_epsilon]
         places = range(len(specification.epsilons))
-        return cls(protects=protects, losses=dict(zip(places, spent, strict=True)), **kind)
+        losses = dict(zip(places, spent, strict=True))
+        return cls(protects=protects, losses=losses, model=model, arithmetic=arithmetic, note=note)
 
     def __add__(self, other: "Guarantee") -> "Guarantee":
         """Both releases together: losses add up, cohort by cohort."""

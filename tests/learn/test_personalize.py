@@ -74,7 +74,7 @@ def worst_loss(person, runs, algorithm, states):
     ],
 )
 def test_nobody_loses_more_than_the_charge_and_somebody_loses_it_all(method, options):
-    runs = plan(PEOPLE, method, **options)
+    runs = plan(PEOPLE, method, options)
     slack = []
     for person, charge in enumerate(runs[0].charge):
         assert charge <= LEVELS[person]
@@ -229,9 +229,9 @@ def test_the_best_threshold_follows_from_the_utility_and_public_information_alon
     def precision(people, epsilon):
         return (people * epsilon) ** 2
 
-    (by_threshold,) = plan(people_of, "threshold", threshold="best", utility=precision)
+    (by_threshold,) = plan(people_of, "threshold", {"threshold": "best", "utility": precision})
     assert 200_000 == by_threshold.micro_epsilon  # 500·.2 = 100 = 100·1: the first of two equals
-    (by_sample,) = plan(people_of, "sample", threshold="best", utility=precision)
+    (by_sample,) = plan(people_of, "sample", {"threshold": "best", "utility": precision})
     candidates = {
         t: precision(float(np.minimum(1, np.expm1(budget / 1e6) / np.expm1(t / 1e6)) @ heads), t / 1e6)
         for t in budget.tolist()
@@ -261,7 +261,7 @@ def test_nobody_left_to_ask_is_refused():
     with pytest.raises(Unsuitable, match="Somebody"):
         personalize(sum, np.ones(3), epsilon=0, algorithm_protects="both")
     with pytest.raises(Unsuitable, match="Nobody"):
-        plan(PEOPLE, "threshold", threshold=3.0)
+        plan(PEOPLE, "threshold", {"threshold": 3.0})
     with pytest.raises(Unsuitable, match="too little"):
         personalize(
             sum,

@@ -65,9 +65,9 @@ def test_utility_cuts_are_the_best_of_all(smallest, parts):
 
 
 def test_privacy_cuts_use_the_number_of_groups_of_most_utility():
-    runs = plan(PEOPLE, "partition", cuts="privacy", parts=8, utility=lambda people, epsilon: people**2)
+    runs = plan(PEOPLE, "partition", {"cuts": "privacy", "parts": 8, "utility": lambda people, epsilon: people**2})
     assert 1 == len(runs)  # large groups are all that counts
-    runs = plan(PEOPLE, "partition", cuts="privacy", parts=8, utility=lambda people, epsilon: people * epsilon)
+    runs = plan(PEOPLE, "partition", {"cuts": "privacy", "parts": 8, "utility": lambda n, epsilon: n * epsilon})
     assert 8 == len(runs)  # and here only wasted privacy does
 
 
@@ -122,5 +122,5 @@ def test_bad_cuts_are_refused(options):
 @pytest.mark.parametrize("method", ["threshold", "sample"])
 def test_a_mean_below_a_millionth_is_a_millionth(method):
     """Rounded down to 0 it would ask everybody, those who chose 0 too."""
-    (run,) = plan(Specification(epsilons=(0, 2), people=(9, 1)), method, threshold="mean")
+    (run,) = plan(Specification(epsilons=(0, 2), people=(9, 1)), method, {"threshold": "mean"})
     assert (1, (0, 1), (0, ALWAYS)) == (run.micro_epsilon, run.charge, run.inclusion)

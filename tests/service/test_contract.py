@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from inspect import signature
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import discretion as dn
 from clinics import patients, write
+from discretion.connection import Connection
 from discretion.errors import (
     AccessDenied,
     BudgetExhausted,
@@ -21,6 +23,7 @@ from discretion.errors import (
     SourceChanged,
     Unsuitable,
 )
+from discretion.service.client import RemoteConnection
 from served import Served
 
 PEOPLE = 600
@@ -201,6 +204,30 @@ def test_the_ledger_can_be_overseen(desk):
     assert not db.audit(witnesses=["1-000000000000"]).passed
     assert (0, 0, ()) == (len(db.stops()), len(db.notices()), db.cautions())
     assert "entry" in db.stops().columns
+
+
+def test_what_everybody_sees_has_the_same_columns(desk, asked):
+    db = desk.db
+    (balance,) = db.balance(asked).sheets()
+    assert ("register", "people", "epsilon", "spent", "remaining") == balance.columns
+    (history,) = db.history().sheets()
+    assert ("entry", "time", "most ε", "analyst", "what") == history.columns
+    assert {"entry", "kind", "time", "analyst", "table", "largest_epsilon", "text"} < set(db.history().columns)
+    assert "<td>presence</td>" in db.tables()._repr_html_() or "<td>value</td>" in db.tables()._repr_html_()
+
+
+LOCAL_ONLY = {"ask", "finish", "outlook", "plan"}  # for the service itself and its pages
+
+
+def test_both_connections_have_the_same_methods_with_the_same_options():
+    local = {name: one for name, one in vars(Connection).items() if callable(one) and not name.startswith("_")}
+    remote = {name: one for name, one in vars(RemoteConnection).items() if callable(one) and not name.startswith("_")}
+    assert LOCAL_ONLY == set(local) - set(remote)
+    assert set() == set(remote) - set(local)
+    for name, method in remote.items():
+        mine, theirs = signature(local[name]), signature(method)
+        assert mine.parameters == theirs.parameters, name
+        assert mine.return_annotation == theirs.return_annotation or name == "explain", name
 
 
 # Only at a service --------------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ class Source:
         stored = json.loads(text)
         return cls(**{**stored, "places": tuple(stored["places"]), "null": tuple(stored["null"])})
 
-    def at(self, given: Any, **options: Any) -> "Source":
+    def at(self, given: Any, options: Mapping[str, Any]) -> "Source":
         """Return the source given now, read like this one where nothing else is said; a file may have moved alone."""
         if self.kind in ("sqlite", "duckdb", "postgresql") and "#" not in str(given):
             given = f"{given[0] if isinstance(given, list) else given}#{self.table}"

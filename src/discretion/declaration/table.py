@@ -3,8 +3,9 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import date
 from math import isfinite
-from typing import Any
+from typing import Any, Literal
 
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Protects
@@ -14,6 +15,8 @@ MOST_GROUPS = 10_000  # that GROUP BY can have
 COPY = ".copy.parquet"  # the ending of a file that admission made
 COLUMNS = ("table", "protects", "person", "rows per person", "bounds", "keys", "columns")
 LONGEST_TEXT = 1_000  # characters of a text that count, if nobody says otherwise
+Bounds = tuple[float, float] | tuple[date, date] | tuple[str, str]  # texts are dates
+LookupSource = tuple[object, str] | tuple[object, str, Literal["public"]]  # (source, key), or not made of people's rows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,7 +73,7 @@ class Steward:
         old = earlier.source if earlier.is_file else None
         if given is None or is_place(given):
             place = given if given is not None else list(old.places) if old else ""
-            source = old.at(place, **options) if old else source_of(place, **options)
+            source = old.at(place, options) if old else source_of(place, **options)
             new = self._copied(name, source, earlier.person, {**earlier.columns, **kept})
         else:
             new = self.admit(name, given, person=earlier.person, options=options)

@@ -134,7 +134,7 @@ class PrivateLinearClassifier(PrivateFit, ClassifierMixin, BaseEstimator):  # ty
         return solution, self._guarantee(owners, charge), why
 
     def _fit_uniform(self, signed: Floats, owners: People, rng: Rng) -> tuple[Floats, Guarantee, str]:
-        runs = plan(owners.spends, self._mechanism, **(self.options or {}))
+        runs = plan(owners.spends, self._mechanism, self.options or {})
         rank = signed.shape[1] if owners.several else 1
         kind: Kind = "output" if self.method == "output" else "objective"
 

@@ -146,7 +146,7 @@ class LinearRegression(PrivateFit, RegressorMixin, BaseEstimator):  # type: igno
                 "mechanism must be 'minimum', 'threshold', 'sample', 'partition' or 'stretch', "
                 f"got {self._mechanism!r}."
             )
-        runs = plan(owners.spends, self._mechanism, **(self.options or {}))
+        runs = plan(owners.spends, self._mechanism, self.options or {})
         fits = []
         for run in runs:
             weights = np.full(owners.spends.micro.size, run.micro_epsilon)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from discretion import noise
 from discretion.errors import InvalidDeclaration
-from discretion.guarantee import Guarantee, Model, Protects
+from discretion.guarantee import Arithmetic, Guarantee, Model, Protects
 from discretion.mechanisms.local import WARNING, fence, noisy
 from discretion.mechanisms.own import MOST_CHECKED, Function
 from discretion.noise import Floats, Rng
@@ -59,13 +59,15 @@ def answer_locally(
             check_sensitivity(function, sensitivity, possible)
         scale = _scale(function, sensitivity, data, micro, possible, strictest)
         answers = tuple(noisy(_numbers(function(data)), scale, False, rng).tolist())
-    arithmetic = {"arithmetic": "exact" if candidates else "float"}
+    arithmetic: Arithmetic = "exact" if candidates else "float"
     spent = specification.epsilons
     return IndividualRelease(
         columns={"answer": answers},
         errors={"answer": (Error(bias=0.0, noise=inf),) * len(answers)},
         mechanism="local (own function)",
-        guarantee=Guarantee.of(specification, spent, protects=protects, model="individual", note=WARNING, **arithmetic),
+        guarantee=Guarantee.of(
+            specification, spent, protects=protects, model="individual", note=WARNING, arithmetic=arithmetic
+        ),
         simulated=rng is not None,
     )
 

@@ -15,8 +15,10 @@ from discretion.errors import InvalidDeclaration, QueryRefused, Unsuitable
 from discretion.guarantee import Arithmetic, Guarantee, Protects
 from discretion.learn.ensemble import Rule, combine
 from discretion.learn.people import People, people
-from discretion.learn.run import Run, plan
+from discretion.learn.run import Run, Utility, plan
+from discretion.mechanisms.level import Level
 from discretion.noise import Rng
+from discretion.parameter import checked, given
 from discretion.preference import MICRO, Integers, Specification
 from discretion.release import Error, Release
 
@@ -25,6 +27,7 @@ Method = Literal["minimum", "threshold", "sample", "partition"]
 Safety = Literal["presence", "value", "both"]
 
 
+@checked
 def personalize(
     algorithm: Algorithm,
     data: Any,
@@ -38,7 +41,14 @@ def personalize(
     register: Specification | ArrayLike | None = None,
     arithmetic: Arithmetic = "float",
     rng: Rng = None,
-    **options: Any,
+    threshold: Level | None = None,
+    utility: Utility | None = None,
+    cuts: Literal["utility", "privacy"] | None = None,
+    parts: int | None = None,
+    smallest: int | None = None,
+    rounds: int | None = None,
+    drop: bool | None = None,
+    ensemble: Rule = "average",
 ) -> Release:
     """Run `algorithm(rows, epsilon)` so that nobody loses more than their own epsilon.
 
@@ -53,8 +63,10 @@ def personalize(
     """
     owners = people(epsilon, _length(data), protects=protects, groups=groups, register=register)
     steps = _steps(algorithm_protects, owners, method, rows_per_person)
-    ensemble: Rule = options.pop("ensemble", "average")
-    runs = plan(owners.spends, method, **options)
+    options = given(
+        threshold=threshold, utility=utility, cuts=cuts, parts=parts, smallest=smallest, rounds=rounds, drop=drop
+    )
+    runs = plan(owners.spends, method, options)
     if min(run.micro_epsilon for run in runs) < steps:
         raise Unsuitable(f"There is too little epsilon to divide it by {steps}: use fewer rows_per_person.")
     bounded = owners.bounded(rows_per_person, rng)

@@ -3,10 +3,11 @@
 Everything here follows from what each cohort may spend and from its head-count over the register: both public.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from math import isfinite, log
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -40,7 +41,9 @@ class Run:
         return cls(micro_epsilon=level, inclusion=used.coins, charge=used.charges, people=people, weight=weight)
 
 
-def plan(specification: Specification, method: str, **options: Any) -> tuple[Run, ...]:
+def plan(
+    specification: Specification, method: str, options: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[Run, ...]:
     """Return the runs of a method, from what each cohort may spend and its public head-count."""
     if method not in _METHODS:
         raise InvalidDeclaration(f"method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}.")

@@ -43,7 +43,7 @@ def tune_threshold(
         raise InvalidDeclaration("There must be at least one threshold to try, and one run.")
 
     def mean_error(t: float) -> float:
-        planned = plan(owners.spends, "sample", threshold=t)
+        planned = plan(owners.spends, "sample", {"threshold": t})
 
         def one(rows: Any, run: Run) -> Any:
             return algorithm(rows, run.micro_epsilon / MICRO)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from fractions import Fraction
 from time import sleep
 from types import TracebackType
 from typing import Any, Self
@@ -11,7 +12,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from discretion.declaration.table import Policy, Table
-from discretion.guarantee import PICO, Guarantee
+from discretion.guarantee import PICO, Guarantee, Model
 from discretion.ledger import moving, schema, spend
 from discretion.ledger.chain import entries, find, verify_tip
 from discretion.ledger.clock import Clock
@@ -181,10 +182,18 @@ class Ledger:
         with self._store.reading() as db:
             yield Snapshot(db)
 
-    def offer(self, register: str, **terms: Any) -> Offer:
+    def offer(
+        self,
+        register: str,
+        *,
+        share: float | Fraction = 0.1,
+        parts: int = 1,
+        partial: bool = False,
+        model: Model = "personalized",
+    ) -> Offer:
         """Return what everybody may spend on each part of a question; refuse if somebody cannot pay (see `partial`)."""
         with self.snapshot() as seen:
-            made = seen.offer(seen.register(register), **terms)
+            made = seen.offer(seen.register(register), share=share, parts=parts, partial=partial, model=model)
         made.available  # noqa: B018  refuses here rather than at the charge
         return made
 

@@ -53,7 +53,7 @@ def _bound(number: int, people: int, groups: int, panel: str) -> Point:
 def _floored(number: int) -> list[Point]:
     """Nine people at .01 and three at 1: no group of four can have only the latter."""
     few = Specification(epsilons=(10_000, MICRO), people=(9, 3))
-    runs = plan(few, "partition", cuts="privacy", parts=3, smallest=4)  # after it, three people are too few
+    runs = plan(few, "partition", {"cuts": "privacy", "parts": 3, "smallest": 4})  # after it, three people are too few
     left = _left(few.micro, np.sum([run.charge for run in runs], axis=0), few.heads)
     return [
         _bound(number, 12, 3, FLOOR),

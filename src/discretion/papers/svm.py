@@ -82,7 +82,7 @@ class _Fits:
         specification, cohort = Specification.assign(self.epsilon)
         found: dict[str, Any] = {}
         for curve, cuts in CUTS.items():
-            runs = plan(specification, "partition", cuts=cuts, smallest=LEAST_PEOPLE)
+            runs = plan(specification, "partition", {"cuts": cuts, "smallest": LEAST_PEOPLE})
             fits = []
             for run in runs:
                 rows = np.flatnonzero(np.array(run.inclusion)[cohort] == ALWAYS)

@@ -3,74 +3,34 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
-from datetime import timedelta
-from ipaddress import ip_address
+from datetime import date, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
-import httpx
 import pyarrow as pa
 
 from discretion.declaration.concern import told
-from discretion.declaration.table import Table
-from discretion.errors import AccessDenied, InvalidDeclaration, ServiceFailed
+from discretion.declaration.table import LONGEST_TEXT, Bounds, LookupSource, Policy, Table, TableList
+from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Model
 from discretion.ledger import Receipt, StatedPreference, Use
 from discretion.ledger.access import LETTER_DAYS, TOKEN_DAYS
 from discretion.ledger.audit import LedgerAudit
+from discretion.ledger.listing import Balance, History
 from discretion.ledger.member import Member, Token
+from discretion.ledger.moving import EnteredBy
 from discretion.ledger.replay import Finding
 from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.option import Options
 from discretion.noise import secret_bytes
+from discretion.parameter import checked, given
 from discretion.query.parameter import Params, bound
 from discretion.release import Release
 from discretion.render.listing import Listing
-from discretion.service.shown import ARROW, ShownPlan, listing_from, release_from, restored
-
-PATIENCE = httpx.Timeout(30.0, read=900.0)  # seconds; a question may wait for its turn
-
-
-class HttpChannel:
-    """Requests to one service, in the name of one token."""
-
-    def __init__(self, url: str, token: str) -> None:
-        if not token:
-            raise AccessDenied(f"The service {url!r} needs a token: connect(url, token=...), or DISCRETION_TOKEN.")
-        if url.startswith("http://") and not _is_here(httpx.URL(url).host):
-            raise InvalidDeclaration(f"{url!r} is not encrypted, so others could read the token. Use https://.")
-        headers = {"Authorization": f"Bearer {token}", "User-Agent": "discretion"}
-        self._http = httpx.Client(base_url=url, headers=headers, timeout=PATIENCE, follow_redirects=False)
-
-    def close(self) -> None:
-        """Let go of the network."""
-        self._http.close()
-
-    def ask(self, method: str, path: str, said: Any = None, **query: Any) -> Any:
-        """Send a request and return the JSON of the answer; a refusal is raised as the local error."""
-        return self._send(method, path, said, query, {}).json()
-
-    def table(self, method: str, path: str, said: Any = None, *, key: str = "", **query: Any) -> pa.Table:
-        """Send a request and return the Arrow table of the answer."""
-        headers = {"Accept": ARROW} | ({"Idempotency-Key": key} if key else {})
-        return listing_from(self._send(method, path, said, query, headers).content).to_arrow()
-
-    def _send(self, method: str, path: str, said: Any, query: Any, headers: dict[str, str]) -> httpx.Response:
-        content = None if said is None else json.dumps(said, allow_nan=True).encode()
-        headers = headers | ({} if content is None else {"Content-Type": "application/json"})
-        tries = 2 if method == "GET" or "Idempotency-Key" in headers else 1
-        for left in reversed(range(tries)):
-            try:
-                response = self._http.request(method, path, content=content, params=query or None, headers=headers)
-                return _accepted(response)
-            except httpx.HTTPError as failure:
-                if not left:
-                    raise ServiceFailed(
-                        f"The service {str(self._http.base_url)!r} cannot be reached ({type(failure).__name__})."
-                    ) from None
-        raise ServiceFailed("The service did not answer.")
+from discretion.service.channel import HttpChannel
+from discretion.service.shown import ShownPlan, release_from
 
 
 class RemoteConnection:
@@ -97,21 +57,95 @@ class RemoteConnection:
 
     # Stewards -------------------------------------------------------------------------------------------------------
 
-    def register(self, name: str, source: Any, *, person: str, epsilon: str, **choices: Any) -> Listing:
+    @checked
+    def register(
+        self,
+        name: str,
+        source: object,
+        *,
+        person: str,
+        epsilon: str,
+        levels: Mapping[str, float] | None = None,
+        menu: Sequence[float] = (),
+        default: float | str | None = None,
+        separate: bool = False,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+        decimal: str | None = None,
+        null: Sequence[str] | None = None,
+        sheet: str | None = None,
+        types: Mapping[str, str] | None = None,
+        zones: Mapping[str, str] | None = None,
+    ) -> Balance:
         """Enrol people from a file below the service's data folder; see `Connection.register`."""
-        self._steward("register", name, source, person=person, epsilon=epsilon, **choices)
+        reading = given(
+            delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types, zones=zones
+        )
+        chosen = given(levels=levels, menu=menu or None, default=default, separate=separate or None)
+        self._steward("register", name, source, {"person": person, "epsilon": epsilon, **chosen, **reading})
         return self.balance(name)
 
-    def protect(self, name: str, source: Any, **declared: Any) -> Table:
+    @checked
+    def protect(
+        self,
+        name: str,
+        source: object,
+        *,
+        person: str = "",
+        epsilon: str = "",
+        register: str = "",
+        levels: Mapping[str, float] | None = None,
+        menu: Sequence[float] = (),
+        default: float | str | None = None,
+        separate: bool = False,
+        bounds: Mapping[str, Bounds] | None = None,
+        grid: Mapping[str, float] | None = None,
+        keys: Mapping[str, Sequence[object]] | None = None,
+        rows_per_person: int = 1,
+        longest_text: int = LONGEST_TEXT,
+        required: Sequence[str] = (),
+        lookups: Mapping[str, LookupSource] | None = None,
+        policy: Policy | None = None,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+        decimal: str | None = None,
+        null: Sequence[str] | None = None,
+        sheet: str | None = None,
+        types: Mapping[str, str] | None = None,
+        zones: Mapping[str, str] | None = None,
+    ) -> Table:
         """Let analysts ask about a file below the service's data folder; see `Connection.protect`."""
-        done = self._steward("protect", name, source, **declared)
+        reading = given(
+            delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types, zones=zones
+        )
+        chosen = given(levels=levels, menu=menu or None, default=default, separate=separate or None)
+        declared = given(bounds=bounds, grid=grid, keys=keys, lookups=lookups, policy=policy, required=required or None)
+        declared |= {"rows_per_person": rows_per_person, "longest_text": longest_text}
+        who = given(person=person or None, epsilon=epsilon or None, register=register or None)
+        done = self._steward("protect", name, source, {**who, **chosen, **declared, **reading})
         return Table.from_stored(json.dumps(done["table"]))
 
-    def refresh(self, name: str, source: Any = None, **options: Any) -> str:
+    @checked
+    def refresh(
+        self,
+        name: str,
+        source: object = None,
+        *,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+        decimal: str | None = None,
+        null: Sequence[str] | None = None,
+        sheet: str | None = None,
+        types: Mapping[str, str] | None = None,
+        zones: Mapping[str, str] | None = None,
+    ) -> str:
         """Admit the state that a source is in now; return the entry, "" if nobody changed."""
-        return str(self._steward("refresh", name, source, **options)["entry"])
+        reading = given(
+            delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types, zones=zones
+        )
+        return str(self._steward("refresh", name, source, reading)["entry"])
 
-    def _steward(self, what: str, name: str, source: Any, **said: Any) -> dict[str, Any]:
+    def _steward(self, what: str, name: str, source: object, said: Mapping[str, Any]) -> dict[str, Any]:
         if source is not None and not isinstance(source, str | Path):
             raise InvalidDeclaration("A service reads files below its own data folder; it cannot take an object.")
         place = {} if source is None else {"source": str(source)}
@@ -119,9 +153,23 @@ class RemoteConnection:
         self._warnings = done["warnings"]
         return done
 
-    def columns(self, source: Any, **options: Any) -> Mapping[str, str]:
+    def columns(
+        self,
+        source: object,
+        *,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+        decimal: str | None = None,
+        null: Sequence[str] | None = None,
+        sheet: str | None = None,
+        types: Mapping[str, str] | None = None,
+        zones: Mapping[str, str] | None = None,
+    ) -> Mapping[str, str]:
         """Return the columns of a source below the service's data folder, with their types."""
-        found: Mapping[str, str] = self._channel.ask("POST", "/v1/columns", {"source": str(source), **_plain(options)})
+        reading = given(
+            delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types, zones=zones
+        )
+        found: Mapping[str, str] = self._channel.ask("POST", "/v1/columns", {"source": str(source), **_plain(reading)})
         return found
 
     def changed(self) -> tuple[str, ...]:
@@ -137,11 +185,13 @@ class RemoteConnection:
         """Return the entries whose answers were computed wrongly by an earlier version."""
         return Listing(self._channel.table("GET", "/v1/notices"))
 
-    def prefer(self, person: Any, epsilon: float | str, *, register: str = "") -> str:
+    def prefer(self, person: object, epsilon: float | str, *, register: str = "", by: EnteredBy = "steward") -> str:
         """Record that somebody chose anew; return the ledger's entry."""
+        if by != "steward":
+            raise InvalidDeclaration("A service knows by the token who enters a choice. Leave `by` out.")
         return self._entry("prefer", person=_person(person), epsilon=epsilon, register=register)
 
-    def join(self, person: Any, epsilon: float | str, *, register: str = "") -> str:
+    def join(self, person: object, epsilon: float | str, *, register: str = "") -> str:
         """Add somebody who is not in the source of a register; return the ledger's entry."""
         return self._entry("join", person=_person(person), epsilon=epsilon, register=register)
 
@@ -223,25 +273,25 @@ class RemoteConnection:
 
     # Everybody ------------------------------------------------------------------------------------------------------
 
-    def balance(self, register: str = "") -> Listing:
+    def balance(self, register: str = "") -> Balance:
         """Return what each level has spent and has left, in one register or in all."""
-        return Listing(self._channel.table("GET", "/v1/balance", register=register))
+        return Balance(self._channel.table("GET", "/v1/balance", query={"register": register}))
 
-    def receipt(self, person: Any, *, register: str = "") -> Receipt:
+    def receipt(self, person: object, *, register: str = "") -> Receipt:
         """Return what one person was promised and what was spent; questions have no literals."""
-        found = self._channel.ask("GET", "/v1/receipt", person=str(_person(person)), register=register)
+        found = self._channel.ask("GET", "/v1/receipt", query={"person": str(_person(person)), "register": register})
         found["statements"] = tuple(StatedPreference(**one) for one in found["statements"])
         for uses in ("releases", "individual"):
             found[uses] = tuple(Use(**one) for one in found[uses])
         return Receipt(**found)
 
-    def history(self) -> Listing:
+    def history(self) -> History:
         """Return every entry of the ledger; questions of other analysts have no literals."""
-        return Listing(self._channel.table("GET", "/v1/history"))
+        return History(self._channel.table("GET", "/v1/history"))
 
-    def tables(self) -> tuple[Table, ...]:
+    def tables(self) -> TableList:
         """Return every protected table as it was declared."""
-        return tuple(Table.from_stored(json.dumps(one)) for one in self._channel.ask("GET", "/v1/tables"))
+        return TableList(Table.from_stored(json.dumps(one)) for one in self._channel.ask("GET", "/v1/tables"))
 
     def head(self) -> str:
         """Return the end of the ledger's chain."""
@@ -293,25 +343,13 @@ class RemoteAccess:
         return str(self._channel.ask("DELETE", f"/v1/invitations/{_quoted(entry)}")["entry"])
 
 
-def _accepted(response: httpx.Response) -> httpx.Response:
-    """Return a response that says yes; raise what it refuses as the error that a local connection would raise."""
-    if response.is_success:
-        return response
-    try:
-        facts = response.json()
-        refusal = restored(facts["code"], str(facts["detail"]), facts)
-    except (ValueError, KeyError, AttributeError, TypeError):
-        refusal = ServiceFailed(f"The service answered with status {response.status_code}. Is this its address?")
-    raise refusal
-
-
 def _given(**choices: Any) -> dict[str, Any]:
     """Return the choices that were made: a service of an older version does not know the others."""
     return {name: choice for name, choice in choices.items() if choice and choice != "personalized"}
 
 
 def _plain(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return declarations as plain values; paths become texts."""
+    """Return declarations as plain values; paths and dates become texts."""
 
     def plain(value: Any) -> Any:
         if is_dataclass(value) and not isinstance(value, type):
@@ -320,21 +358,14 @@ def _plain(said: Mapping[str, Any]) -> dict[str, Any]:
             return {str(name): plain(one) for name, one in value.items()}
         if isinstance(value, list | tuple):
             return [plain(one) for one in value]
-        return str(value) if isinstance(value, Path) else value
+        return str(value) if isinstance(value, Path | date) else value
 
     return {name: plain(value) for name, value in said.items()}
 
 
-def _person(person: Any) -> str | int:
+def _person(person: object) -> str | int:
     return person if isinstance(person, int) and not isinstance(person, bool) else str(person)
 
 
 def _quoted(name: str) -> str:
     return quote(name, safe="")
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from starlette.requests import Request
 
@@ -27,6 +27,7 @@ from discretion.service.worker import Kind, WorkerTerms
 if TYPE_CHECKING:
     from discretion.service.oidc import Provider  # an extra
 
+P = ParamSpec("P")
 T = TypeVar("T")
 MOST_KEYS = 10_000  # idempotency keys that are remembered
 
@@ -89,7 +90,7 @@ class House:
         self.db.close()
         self.ledger.close()
 
-    async def read(self, act: Callable[..., T], *arguments: Any, **named: Any) -> T:
+    async def read(self, act: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Do something with the ledger, in a thread: other requests go on."""
         return await asyncio.to_thread(act, *arguments, **named)
 

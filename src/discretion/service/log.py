@@ -36,6 +36,6 @@ def configure(level: str = "INFO") -> None:
         logger.setLevel("WARNING" if name == "uvicorn.access" else level)
 
 
-def note(logger: logging.Logger, event: str, **facts: Any) -> None:
+def note(logger: logging.Logger, event: str, **facts: object) -> None:
     """Write one event down."""
     logger.info(event, extra={FACTS: {"event": event, **facts}})

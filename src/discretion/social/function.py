@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import isfinite
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from discretion.errors import InvalidDeclaration, Unsuitable
 
@@ -163,7 +163,7 @@ def lipschitz(
     )
 
 
-def minimum(*_: Any, **__: Any) -> NoReturn:
+def minimum(*_: object) -> NoReturn:
     """Refused: stretching shrinks values towards 0, so the minimum would only report the strictest weight."""
     raise Unsuitable(
         "Stretching cannot answer a minimum: it shrinks each item towards 0, so the smallest item would be the one "
@@ -171,7 +171,7 @@ def minimum(*_: Any, **__: Any) -> NoReturn:
     )
 
 
-def count_nonzero(*_: Any, **__: Any) -> NoReturn:
+def count_nonzero(*_: object) -> NoReturn:
     """Refused: an item is non-zero or not, however far it is shrunk."""
     raise Unsuitable(
         "Stretching cannot answer the number of non-zeros: an item shrunk to any weight above 0 still counts fully, so "

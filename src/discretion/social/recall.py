@@ -165,20 +165,34 @@ def grouped(contender: Preparation, shares: Mapping[str, float], *, per: str = "
     )
 
 
-def naive(epsilon: float, shares: Mapping[str, float], *, dropped: float = 1.0, **ranking: Any) -> Preparation:
+def naive(
+    epsilon: float,
+    shares: Mapping[str, float],
+    *,
+    dropped: float = 1.0,
+    public_sizes: bool = False,
+    squared: bool = False,
+) -> Preparation:
     """[AGK16] Naive: this part of the fundamentalists leaves, everybody else gets weight 1/2 (signal ε/4 a pair)."""
     return Preparation(
         name=f"Naive ε={epsilon:g}",
-        build=hdp(epsilon, coefficient="product", **ranking).build,
+        build=hdp(epsilon, coefficient="product", public_sizes=public_sizes, squared=squared).build,
         prepare=lambda p, rng: _without(p.westin(shares, rng), dropped, rng).weigh(WHOLE // 2),
     )
 
 
-def homogeneous(epsilon: float, shares: Mapping[str, float], *, dropped: float = 1.0, **ranking: Any) -> Preparation:
+def homogeneous(
+    epsilon: float,
+    shares: Mapping[str, float],
+    *,
+    dropped: float = 1.0,
+    public_sizes: bool = False,
+    squared: bool = False,
+) -> Preparation:
     """Return what Naive was meant to be: the same people at a true ε/2, weight 1."""
     return Preparation(
         name=f"homogeneous ε/2, ε={epsilon:g}",
-        build=hdp(epsilon / 2, **ranking).build,
+        build=hdp(epsilon / 2, public_sizes=public_sizes, squared=squared).build,
         prepare=lambda p, rng: _without(p.westin(shares, rng), dropped, rng).weigh(WHOLE),
     )
 

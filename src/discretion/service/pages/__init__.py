@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
@@ -73,7 +72,7 @@ def page(
     here: str = "",
     status: int = 200,
     headers: Mapping[str, str] | None = None,
-    **content: Any,
+    **content: object,
 ) -> HTMLResponse:
     """Return a page made from a template; `here` is its path, which the navigation marks."""
     shown = {"who": who, "here": here, "part": part_of(who.role, here), "links": NAVIGATION[who.role], **content}

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from discretion.service.endpoint import Call, Field
 
@@ -27,7 +27,7 @@ class Paging(Generic[T]):
     older: str | None
 
     @classmethod
-    def of(cls, found: Sequence[T], seqs: Sequence[int], call: Call, **kept: Any) -> "Paging[T]":
+    def of(cls, found: Sequence[T], seqs: Sequence[int], call: Call, **kept: str) -> "Paging[T]":
         """Return a part of at most MOST rows; `found` has one more if there are older ones. `kept` stays in links."""
         query = "".join(f"&{name}={value}" for name, value in kept.items() if value)
         older = f"?before={seqs[cls.MOST - 1]}{query}" if len(found) > cls.MOST else None

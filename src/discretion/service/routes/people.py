@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from discretion.declaration.enrolment import Enrolment
 from discretion.errors import AccessDenied
+from discretion.ledger.moving import EnteredBy
 from discretion.preference import MICRO
 from discretion.service.endpoint import Call, Endpoint, Field
 from discretion.service.text import shown_receipt
@@ -38,7 +39,7 @@ async def prefer(call: Call) -> Response:
     person, register = _whom(call)
     if call.who.role == "person":
         call.house.changes.take(call.who.key)
-    by = "person" if call.who.role == "person" else "steward"
+    by: EnteredBy = "person" if call.who.role == "person" else "steward"
     entry = await call.house.read(call.house.db.prefer, person, call.said["epsilon"], register=register, by=by)
     return call.answer({"entry": entry})
 
