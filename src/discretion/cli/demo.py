@@ -193,7 +193,7 @@ def _declare(db: Connection, folder: Path) -> tuple[Table, Table]:
         person="patient_id",
         register="patients",
         rows_per_person=5,
-        bounds={"cost": (0, 5_000)},
+        bounds={"cost": (0, 5_000), "day": ("2025-01-01", "2025-12-31")},
         keys={"department": DEPARTMENTS},
     )
     return patients, visits

@@ -14,8 +14,9 @@ from discretion.service.pages import words
 MOST_GROUPS = 200  # that are drawn; of more, the page shows the table only
 MOST_CHARTS = 4
 DATE = re.compile(r"[1-9]\d{3}-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?([ T].*)?")
-WIDTH, ROW = 720, 26
-HEIGHT, LEFT, RIGHT = 300, 64, 12
+WIDTH, ROW = 520, 28
+LETTER, LONGEST_NAME = 9.2, 22  # on a phone letters are larger, measured in the units of the picture
+HEIGHT, LEFT, RIGHT = 280, 76, 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +77,9 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def _bars(points: Sequence[ChartPoint], title: str) -> Markup:
-    marks = ticks(*_span(points, zero=True))
+    marks = ticks(*_span(points, zero=True), about=4)
     low, high = marks[0], marks[-1]
-    labels = 24 + 7.5 * min(26, max(len(point.name) for point in points))
+    labels = 20 + LETTER * min(LONGEST_NAME, max(len(point.name) for point in points))
 
     def x(value: float) -> float:
         return labels + (WIDTH - labels - 24) * (min(max(value, low), high) - low) / (high - low)
@@ -93,7 +94,7 @@ def _bars(points: Sequence[ChartPoint], title: str) -> Markup:
     ]
     for place, point in enumerate(points):
         top = ROW * place + 4
-        parts.append(_label(point.name, labels - 10, top + 13))
+        parts.append(_label(point.name, labels - 10, top + 14))
         from_, to = sorted((x(0), x(point.value)))
         bar = '<rect class="part soft" x="{:.1f}" y="{}" width="{:.1f}" height="18"/>'
         parts.append(Markup(bar).format(from_, top, max(to - from_, 1)))
@@ -124,12 +125,12 @@ def _line(points: Sequence[ChartPoint], title: str) -> Markup:
     ]
     way = " ".join(f"{x:.1f},{y(point.value):.1f}" for x, point in zip(xs, points, strict=True))
     parts.append(Markup('<polyline class="way" points="{}"/>').format(way))
-    every = ceil(len(points) / 6)
+    every = ceil(len(points) / 4)
     for place, (x, point) in enumerate(zip(xs, points, strict=True)):
         parts.append(_whisker(y(point.low), y(point.high), x, along=False))
         parts.append(Markup('<circle class="part" cx="{:.1f}" cy="{:.1f}" r="3.5"/>').format(x, y(point.value)))
         if place % every == 0:
-            anchor = "start" if place == 0 else "end" if x > WIDTH - 40 else "middle"
+            anchor = "end" if x > WIDTH - 60 else "middle"
             text = '<text class="soft" x="{:.1f}" y="{}" text-anchor="{}">{}</text>'
             parts.append(Markup(text).format(x, HEIGHT - 6, anchor, point.name[:10]))
     return _svg(parts, HEIGHT, f"{title}: a line over dates with 95 % intervals for {len(points)} dates")
@@ -152,7 +153,7 @@ def _whisker(first: float, second: float, across: float, *, along: bool) -> Mark
 
 
 def _label(name: str, x: float, y: float) -> Markup:
-    short = name if len(name) <= 26 else f"{name[:25]}…"
+    short = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
     return Markup('<text x="{}" y="{}" text-anchor="end">{}<title>{}</title></text>').format(x, y, short, name)
 
 

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from discretion.ledger.timeline import Day
 from discretion.service.pages import words
 
-WIDTH, HEIGHT, LEFT, BELOW = 480, 220, 60, 30
+WIDTH, HEIGHT, LEFT, BELOW = 480, 220, 68, 30
 MOST_BANDS = 6  # levels that have a shade of their own; more are put together
 
 

@@ -1,6 +1,6 @@
 """Words: numbers and times as pages show them. Templates use these as filters."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from math import floor, isfinite, log10
 from typing import Any
@@ -54,6 +54,12 @@ def key(content: Any) -> str:
     return str(content) if isinstance(content, int) and not isinstance(content, bool) else value(content)
 
 
+def listed(names: Iterable[str]) -> str:
+    """Return names as a sentence has them: one, two and three."""
+    *first, last = map(str, names) if (names := list(names)) else [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def lines(text: str) -> Markup:
     """Return a text with its line breaks kept."""
     return Markup("<br>").join(escape(line) for line in text.split("\n"))
@@ -71,5 +77,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "moment": moment,
     "value": value,
     "lines": lines,
+    "listed": listed,
     "pair": pair,
 }
