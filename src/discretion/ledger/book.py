@@ -14,11 +14,11 @@ import sqlalchemy as sa
 from discretion.declaration.table import Policy, Table
 from discretion.guarantee import PICO, Guarantee, Model
 from discretion.ledger import moving, schema, spend
-from discretion.ledger.chain import entries, find, verify_tip
+from discretion.ledger.chain import Entry, entries, find, verify_tip
 from discretion.ledger.clock import Clock
 from discretion.ledger.history import Asking, askings, history
 from discretion.ledger.moving import EnteredBy
-from discretion.ledger.notice import declared_charges
+from discretion.ledger.notice import DeclaredCharges
 from discretion.ledger.offer import Cohort, Offer
 from discretion.ledger.people import person_text
 from discretion.ledger.receipt import Receipt, Use, receipt, uses
@@ -26,7 +26,6 @@ from discretion.ledger.register import Register, cohorts_of, enroll, load, load_
 from discretion.ledger.snapshot import Snapshot, declared_table
 from discretion.ledger.stop import Stop, refuse_stopped, resume, stop, stops
 from discretion.ledger.store import Store
-from discretion.ledger.timeline import Day, timeline
 from discretion.preference import MICRO
 
 
@@ -317,15 +316,15 @@ class Ledger:
         with self._store.reading() as db:
             return history(entries(db))
 
-    def timeline(self) -> tuple[Day, ...]:
-        """Return, day by day, how much of their allowances people used and which levels they chose."""
+    def entries_after(self, seq: int, most: int) -> list[Entry]:
+        """Return the next entries after this one, at most so many."""
         with self._store.reading() as db:
-            return timeline(entries(db))
+            return list(entries(db, after=seq, most=most))
 
     def declared_charges(self) -> list[dict[str, Any]]:
         """Return every charge with the declaration of its table at that time."""
         with self._store.reading() as db:
-            return list(declared_charges(entries(db)))
+            return list(DeclaredCharges().among(entries(db)))
 
     def head(self) -> str:
         """The end of the chain. Keep it elsewhere: the audit then notices that an old copy was put back."""

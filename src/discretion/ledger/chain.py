@@ -72,9 +72,11 @@ def append(
     return entry
 
 
-def entries(db: sa.Connection, *, wanted: list[int] | None = None) -> Iterator[Entry]:
-    """The entries in order, all of them or some; read as a stream."""
-    query = sa.select(schema.entry).order_by(schema.entry.c.seq)
+def entries(
+    db: sa.Connection, *, wanted: list[int] | None = None, after: int = 0, most: int | None = None
+) -> Iterator[Entry]:
+    """Return the entries in order, all of them, some, or the next ones after one; read as a stream."""
+    query = sa.select(schema.entry).where(schema.entry.c.seq > after).order_by(schema.entry.c.seq).limit(most)
     if wanted is not None:
         query = query.where(schema.entry.c.seq.in_(wanted))
     yield from map(read, db.execute(query))

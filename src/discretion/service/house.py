@@ -15,6 +15,7 @@ from discretion.errors import ServiceFailed
 from discretion.ledger import Access, Ledger
 from discretion.ledger.clock import Clock
 from discretion.service.auditing import Auditor
+from discretion.service.chronicle import Chronicle
 from discretion.service.identity import Sessions, signing_key
 from discretion.service.limit import Buckets, Rates
 from discretion.service.metric import Metrics
@@ -72,6 +73,7 @@ class House:
             threads=settings.threads,
         )
         self.pool = WorkerPool(terms, settings.limits, Rescue(self.ledger, clock))
+        self.chronicle = Chronicle(self.ledger)
         self.auditor = Auditor(self.pool, self.ledger.place)
         self.metrics = Metrics()
         self.requests = Buckets(settings.rates.requests)
@@ -81,8 +83,10 @@ class House:
         self.keys: OrderedDict[tuple[str, str], tuple[str, asyncio.Future[Any]]] = OrderedDict()
 
     async def open(self) -> None:
-        """Start the workers."""
+        """Start the workers, and read the ledger for its steward's pages."""
         await self.pool.open()
+        self._reading = asyncio.create_task(self.read(self.chronicle.days))
+        self._reading.add_done_callback(lambda done: done.cancelled() or done.exception())  # a page tells what is wrong
 
     async def close(self) -> None:
         """Let questions in hand finish, then close everything."""

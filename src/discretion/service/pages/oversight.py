@@ -9,7 +9,6 @@ from starlette.responses import RedirectResponse, Response
 
 from discretion.errors import InvalidDeclaration
 from discretion.ledger.head import Head
-from discretion.ledger.history import Asking
 from discretion.ledger.member import Token
 from discretion.ledger.timeline import Day
 from discretion.service.endpoint import Call, Endpoint, Field
@@ -18,17 +17,19 @@ from discretion.service.pages.timeline import band_names, levels_picture, used_p
 
 WEEK = timedelta(days=7)
 SOON = timedelta(days=14)  # before a token expires
-MOST_ASKED = 1_000  # questions of one week that are counted
-MOST_DAYS = 400  # that a picture shows
+MOST_ANALYSTS = 20  # that are listed, those who asked most
+MOST_DAYS = 120  # that a picture shows: of more, some are left out
+MOST_NUMBERS = 31  # days in the table; the file has all of them
+MOST_REGISTERS = 3  # on one page
+REGISTER = {"register": Field("string", "Whose; the first ones if left out.", most=1_000)}
 AUDIT = {"head": Field("string", "The head that was written down.", most=200)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Week:
-    """Say what was used in seven days."""
+    """Say what was used in seven days, today included."""
 
     questions: int
-    more: bool  # than are counted
     analysts: tuple[tuple[str, int], ...]  # who asked how often, most first
     used: tuple[tuple[str, float, float], ...]  # (register, used in this week, used in all), on average
 
@@ -42,6 +43,7 @@ class Past:
     levels: Any
     bands: list[str]
     days: list[Day]  # newest first
+    more: bool  # days than are listed
 
 
 async def overview(call: Call) -> Response:
@@ -55,11 +57,11 @@ async def overview(call: Call) -> Response:
         "stopped": stopped,
         "changed": await house.changed(call.who.name),
         "expiring": _expiring(await house.read(house.access.tokens)),
-        "notices": list(await house.read(house.db.notices)),
+        "notices": await house.read(house.chronicle.notices),
         "cautions": await house.read(house.db.cautions),
         "head": await house.read(house.db.head),
         "audit": house.auditor.last,
-        "week": await house.read(_week, call),
+        "week": _week(await house.read(house.chronicle.days)),
         "data": house.settings.data is not None,
     }
     return page("steward.html", who=call.who, here="/steward", **content)
@@ -72,41 +74,39 @@ def _expiring(tokens: tuple[Token, ...]) -> list[Token]:
     return [one for one in kept if now < datetime.fromisoformat(one.expires) < now + SOON]
 
 
-def _week(call: Call) -> Week:
-    since = (datetime.now(UTC) - WEEK).isoformat()
-    asked: list[Asking] = [one for one in call.house.ledger.askings(most=MOST_ASKED) if _utc(one.time) >= since]
-    days = call.house.ledger.timeline()
-    used = []
+def _week(days: tuple[Day, ...]) -> Week:
+    first = (datetime.now(UTC).date() - WEEK + timedelta(days=1)).isoformat()
+    used, analysts = [], Counter[str]()
     for name in dict.fromkeys(day.register for day in days):
         own = [day for day in days if day.register == name]
-        before = [day.used for day in own if day.day < since[:10]]
+        before = [day.used for day in own if day.day < first]
         used.append((name, max(0.0, own[-1].used - (before[-1] if before else 0.0)), own[-1].used))
-    analysts = Counter(one.analyst or "(nobody named)" for one in asked).most_common()
-    return Week(questions=len(asked), more=len(asked) == MOST_ASKED, analysts=tuple(analysts), used=tuple(used))
-
-
-def _utc(time: str) -> str:
-    found = datetime.fromisoformat(time)
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+        for day in own[-WEEK.days :]:
+            analysts.update(day.analysts if day.day >= first else {})
+    named = Counter({name or "(nobody named)": count for name, count in analysts.items()})
+    return Week(questions=analysts.total(), analysts=tuple(named.most_common(MOST_ANALYSTS)), used=tuple(used))
 
 
 async def use(call: Call) -> Response:
     """Show what was used and which levels were chosen, over time."""
-    days = await call.house.read(call.house.ledger.timeline)
-    past = [
-        _past(name, [day for day in days if day.register == name]) for name in dict.fromkeys(d.register for d in days)
-    ]
-    return page("steward_use.html", who=call.who, here="/steward/use", past=past)
+    days = await call.house.read(call.house.chronicle.days)
+    registers = list(dict.fromkeys(day.register for day in days))
+    wanted = [name for name in registers if name == call.said.get("register")] or registers[:MOST_REGISTERS]
+    past = [_past(name, [day for day in days if day.register == name]) for name in wanted]
+    others = [name for name in registers if name not in wanted]
+    return page("steward_use.html", who=call.who, here="/steward/use", past=past, others=others)
 
 
 def _past(name: str, days: list[Day]) -> Past:
-    shown = days[-MOST_DAYS:]
+    every = -(-len(days) // MOST_DAYS)
+    shown = days[:1] + days[(len(days) - 1) % every :: every] if every > 1 else days  # the first and the last are there
     return Past(
         register=name,
         used=used_picture(shown),
         levels=levels_picture(shown),
         bands=band_names(shown),
-        days=shown[::-1],
+        days=days[-MOST_NUMBERS:][::-1],
+        more=len(days) > MOST_NUMBERS,
     )
 
 
@@ -132,7 +132,7 @@ async def _audit(call: Call, *, problems: list[tuple[str, str]] | None = None, t
     house = call.house
     content: dict[str, Any] = {
         "head": await house.read(house.db.head),
-        "notices": list(await house.read(house.db.notices)),
+        "notices": await house.read(house.chronicle.notices),
         "cautions": await house.read(house.db.cautions),
         "audit": house.auditor.last,
         "problems": problems or [],
@@ -144,7 +144,9 @@ async def _audit(call: Call, *, problems: list[tuple[str, str]] | None = None, t
 
 ENDPOINTS = (
     Endpoint(route="GET /steward", act=overview, summary="Show a steward what waits.", gives="html"),
-    Endpoint(route="GET /steward/use", act=use, summary="Show use and choices over time.", gives="html"),
+    Endpoint(
+        route="GET /steward/use", act=use, summary="Show use and choices over time.", takes=REGISTER, gives="html"
+    ),
     Endpoint(route="GET /steward/audit", act=audit_page, summary="Show the head and the last audit.", gives="html"),
     Endpoint(route="POST /steward/audit", act=audit, summary="Begin an audit.", takes=AUDIT, gives="html", form=True),
 )

@@ -98,7 +98,7 @@ async def changed(call: Call) -> Response:
 
 async def timeline(call: Call) -> Response:
     """Show, day by day, what was used of allowances, and who holds which."""
-    return call.answer([asdict(one) for one in await call.house.read(call.house.ledger.timeline)])
+    return call.answer([asdict(one) for one in await call.house.read(call.house.chronicle.days)])
 
 
 async def join(call: Call) -> Response:
