@@ -59,9 +59,10 @@ class Written:
         """Return the text, in the one dialect there is."""
         return self._text
 
-    def find_all(self, *_: Any) -> tuple[()]:
+    @property
+    def args(self) -> dict[str, Any]:
         """Return no operation: all of them were looked at when the text was written."""
-        return ()
+        return {}
 
 
 class Statements:
