@@ -57,11 +57,12 @@ def about(version: option.Version = False) -> None:
 
 
 COMMANDS = (  # in the order that help shows them
-    *(serve.serve, serve.invite, steward.register, steward.protect, steward.refresh, steward.notices),
-    *(analyst.query, analyst.explain, analyst.tables, analyst.balance, analyst.receipt, analyst.history),
-    *(steward.prefer, check.restore, steward.join, steward.resume, check.demo, check.reproduce),
+    *(check.demo, steward.protect, steward.register, steward.refresh),
+    *(analyst.tables, analyst.explain, analyst.query, analyst.balance, analyst.receipt, analyst.history),
+    *(steward.prefer, steward.join, steward.resume, steward.notices, check.restore),
+    *(serve.serve, serve.invite, check.reproduce),
 )
-GROUPS = {"audit": check.audits, "peer": peer.app, "member": serve.members, "attack": check.attacks}
+GROUPS = {"audit": check.audits, "member": serve.members, "peer": peer.app, "attack": check.attacks}
 for command in COMMANDS:
     app.command()(command)
 for name, group in GROUPS.items():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discretion.cli import option
+from discretion.cli import option, typed
 from discretion.cli.later import Later
 from discretion.cli.session import PLACE, SERVICE, opened, show
 from discretion.errors import InvalidDeclaration, LedgerCorrupt
@@ -30,12 +30,17 @@ else:
     screen = Later("discretion.render.terminal")
 
 audits = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check that promises were kept.")
-attacks = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show why some promises are fenced off.")
+attacks = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Show why model `individual` is not differential privacy."
+)
 
 
 @audits.command("ledger")
 def audit_the_ledger(
-    head: Annotated[str, option.option("HEAD", "One printed earlier: an older copy put back will show.")] = "",
+    head: Annotated[
+        str,
+        option.option("HEAD", "A head that was printed earlier: it shows if an older copy of the ledger was put back."),
+    ] = "",
     witness: option.Witness = [],  # noqa: B006
     migrate: Annotated[bool, option.flag("--migrate", "First bring a ledger of an older version up to date.")] = False,
     ledger: option.Ledger = PLACE,
@@ -69,7 +74,7 @@ def restore(
     ledger: option.Ledger = PLACE,
     json: option.Json = False,
 ) -> None:
-    """Put a copy of the ledger back, and record what it does not know.
+    """Put a copy of the ledger back, and record what the copy lacks.
 
     Everything charged after the copy was made is forgotten. The more heads and
     entries of released answers you give, the more of that is on record.
@@ -90,13 +95,17 @@ def restore(
 
 @attacks.command("idp")
 def attack_individual(
-    epsilon: Annotated[float, typer.Option(metavar="EPSILON", help="Over all queries together.", min=0.001)] = 0.01,
-    people: Annotated[int, typer.Option(metavar="N", help="How many have a secret bit.", min=2)] = 101,
+    epsilon: Annotated[
+        float, typer.Option(metavar="EPSILON", help="Privacy loss of all queries together.", min=0.001)
+    ] = 0.01,
+    people: Annotated[int, typer.Option(metavar="N", help="Number of people, each with a secret bit.", min=2)] = 101,
     seed: option.Seed = 1,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to draw it (needs Matplotlib).")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the result into this file (needs Matplotlib).")
+    ] = None,
     json: option.Json = False,
 ) -> None:
-    """Read a secret column off answers under model `individual`.
+    """Reconstruct a secret column from answers under model `individual`.
 
     Then try the same on differential privacy.
 
@@ -114,7 +123,7 @@ def attack_individual(
 def demo(
     output: option.Output = Path("demo-output"),
     serve: Annotated[bool, option.flag("--serve", "Serve the clinic, with a ready link for each role.")] = False,
-    port: Annotated[int, option.option("PORT", "Where to listen, with --serve.", option.whole)] = 8000,
+    port: Annotated[int, option.option("PORT", "Port to listen on, with --serve.", typed.whole)] = 8000,
 ) -> None:
     """Invent a clinic, protect it and ask it four questions.
 
@@ -133,19 +142,21 @@ def demo(
 
 
 def reproduce(
-    ids: Annotated[list[str], option.argument("ID", "Which figures; all if left out.")] = [],  # noqa: B006
-    listed: Annotated[bool, typer.Option("--list", help="Only say which there are.")] = False,
-    runs: Annotated[int | None, typer.Option(metavar="N", help="How often each is repeated.", min=2)] = None,
+    ids: Annotated[list[str], option.argument("ID", "The figures; all of them if left out.")] = [],  # noqa: B006
+    listed: Annotated[bool, typer.Option("--list", help="Only list the figures.")] = False,
+    runs: Annotated[int | None, typer.Option(metavar="N", help="How often each figure is repeated.", min=2)] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few runs: all figures in some minutes.")] = False,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="For data, plots and verdicts.")] = Path("reproduced"),
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for data, plots and verdicts.")] = Path(
+        "reproduced"
+    ),
     seed: option.Seed = 0,
     data: Annotated[Path | None, typer.Option(metavar="FILE", help="A census extract or a user-item file.")] = None,
-    page: Annotated[Path | None, typer.Option(metavar="FILE", help="A Markdown page to fill with them.")] = None,
-    processes: Annotated[int, typer.Option(metavar="N", help="How many to compute at once.", min=1)] = 2,
+    page: Annotated[Path | None, typer.Option(metavar="FILE", help="A Markdown page to fill with the results.")] = None,
+    processes: Annotated[int, typer.Option(metavar="N", help="How many figures to compute at once.", min=1)] = 2,
     resume: Annotated[bool, typer.Option("--resume", help="Keep what was computed before in the same way.")] = False,
     json: option.Json = False,
 ) -> None:
-    """Compute the papers' figures and say what reproduces.
+    """Compute the figures of the papers; say which reproduce.
 
     \b
     Example:

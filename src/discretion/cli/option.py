@@ -1,9 +1,6 @@
-"""Option: what is typed behind the options of a command becomes values, or wrong usage."""
+"""Option: the options and arguments of commands, with the help that they show."""
 
-import csv
-import json
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -14,96 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-
-def level(text: str) -> tuple[str, float]:
-    """NAME=EPSILON."""
-    return _pair(text, "NAME=EPSILON", number)
-
-
-def bounds(text: str) -> tuple[str, tuple[float, float] | tuple[str, str]]:
-    """COLUMN=LOW:HIGH, two numbers or two dates."""
-    return _pair(text, "COLUMN=LOW:HIGH", _ends)
-
-
-def step(text: str) -> tuple[str, float]:
-    """COLUMN=STEP."""
-    return _pair(text, "COLUMN=STEP", number)
-
-
-def keys(text: str) -> tuple[str, list[str]]:
-    """COLUMN=A,B,...; a value with a comma goes in double quotes, as in a CSV file."""
-    return _pair(text, "COLUMN=A,B,...", lambda values: next(csv.reader([values])))
-
-
-def lookup(text: str) -> tuple[str, tuple[str, str]]:
-    """NAME=FILE:KEY; the last colon counts, a file's name may have one, too."""
-    return _pair(text, "NAME=FILE:KEY", _last_colon)
-
-
-def quota(text: str) -> tuple[str, float]:
-    """ANALYST=SHARE."""
-    return _pair(text, "ANALYST=SHARE", number)
-
-
-def sql_type(text: str) -> tuple[str, str]:
-    """COLUMN=TYPE."""
-    return _pair(text, "COLUMN=TYPE", str)
-
-
-def zone(text: str) -> tuple[str, str]:
-    """COLUMN=ZONE."""
-    return _pair(text, "COLUMN=ZONE", str)
-
-
-def menu(text: str) -> tuple[float, ...]:
-    """E,E,..."""
-    return tuple(map(number, text.split(",")))
-
-
-def value(text: str) -> tuple[str, Any]:
-    """NAME=VALUE: a number, true, false or null as JSON writes them, or "a text"; anything else is a text, too."""
-
-    def typed(text: str) -> Any:
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-
-    return _pair(text, "NAME=VALUE", typed)
-
-
-def interval(text: str) -> tuple[float, float]:
-    """LOW:HIGH."""
-    low, colon, high = text.partition(":")
-    if not colon:
-        raise typer.BadParameter(f"expected LOW:HIGH, got {text!r}.")
-    return number(low), number(high)
-
-
-def _ends(text: str) -> tuple[float, float] | tuple[str, str]:
-    """LOW:HIGH, two numbers or two dates."""
-    dates = re.fullmatch(r"(\d{4}-\d{2}-\d{2}):(\d{4}-\d{2}-\d{2})", text, re.ASCII)
-    return (dates[1], dates[2]) if dates else interval(text)
-
-
-def number(text: str) -> float:
-    """One number."""
-    return _number(text, "a number")
-
-
-def whole(text: str | int) -> int:
-    """One whole number."""
-    try:
-        return int(text)
-    except ValueError:
-        raise typer.BadParameter(f"expected a whole number, got {text!r}.") from None
-
-
-def assumption(text: str) -> Any:
-    """`gradual`, `independent`, or how far levels may differ."""
-    if text in ("gradual", "independent"):
-        return text
-    return _number(text, "`gradual`, `independent` or a number from 0 to 1")
+from discretion.cli import typed
 
 
 def user() -> str:
@@ -117,27 +25,6 @@ def user() -> str:
 def token() -> str:
     """Return the token for a service, which is never given on the command line: others could read it there."""
     return os.environ.get("DISCRETION_TOKEN", "")
-
-
-def _pair(text: str, form: str, value: Callable[[str], Any]) -> tuple[str, Any]:
-    name, _, typed = text.partition("=")
-    if not (name and typed):
-        raise typer.BadParameter(f"expected {form}, got {text!r}.")
-    return name, value(typed)
-
-
-def _last_colon(text: str) -> tuple[str, str]:
-    before, _, behind = text.rpartition(":")
-    if not (before and behind):
-        raise typer.BadParameter(f"expected FILE:KEY, got {text!r}.")
-    return before, behind
-
-
-def _number(text: str | float, expected: str, where: str | None = None) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(f"expected {expected}, got {text!r}.", param_hint=where) from None
 
 
 # What commands share ------------------------------------------------------------------------------------------------
@@ -180,90 +67,148 @@ Register = Annotated[str, option("NAME", "Which register, where the ledger holds
 Witness = Annotated[list[str], option("ENTRY", "The entry of an answer that was released. Repeatable.")]
 Person = Annotated[str, argument("PERSON", "The person, as the register names them.")]
 Output = Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write the clinic and the plot.")]
-Seed = Annotated[int, option("N", "Of the invented data and the noise.", whole)]
+Seed = Annotated[int, option("N", "Seed of the invented data and of the noise.", typed.whole)]
 
 Sql = Annotated[str, argument("[SQL]", "One SELECT about one protected table; - reads it from the standard input.")]
 File = Annotated[
     Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the question from a file, instead of SQL.")
 ]
 Param = Annotated[
-    list[Any], option("NAME=VALUE", "A value for $NAME: a number, true, null, else a text. Repeatable.", value)
+    list[Any], option("NAME=VALUE", "A value for $NAME: a number, true, null, else a text. Repeatable.", typed.value)
 ]
-Option = Annotated[list[Any], option("NAME=VALUE", "Of the mechanism: threshold=mean. Repeatable.", value)]
+Option = Annotated[
+    list[Any], option("NAME=VALUE", "An option of the mechanism, such as threshold=mean. Repeatable.", typed.value)
+]
 Model = Annotated[str, option("personalized|individual", "`individual` is NOT differential privacy; see docs.")]
 Within = Annotated[
     float | None,
     option(
-        "ERROR", "The largest 95% error, if everybody is selected: the smallest share that is enough is used.", number
+        "ERROR",
+        "Use the smallest share whose 95% error is at most this, predicted as if everybody had one row in it.",
+        typed.number,
     ),
 ]
 AnswerFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the answer to answer.csv, .parquet, .arrow or .json.")
 ]
-Format = Annotated[str, option("csv|parquet|arrow|json", "Of that file; without a file, print the answer like this.")]
-Share = Annotated[float, option("SHARE", "The most of each person's own allowance that this may use.", number)]
+Format = Annotated[
+    str, option("csv|parquet|arrow|json", "Format of that file. Without --output, print the answer in this format.")
+]
+Share = Annotated[
+    float,
+    option("SHARE", "The largest part of each person's own allowance that this may use: 0.1 is a tenth.", typed.number),
+]
 Mechanism = Annotated[str, option("NAME", "One mechanism, instead of the best one.")]
 BELIEF = (
     "Believe that people of similar ε are alike (the relation is estimated), that preferences are unrelated to values, "
     "or that levels differ by at most B of the range."
 )
-Assume = Annotated[Any, option("gradual|independent|B", f"{BELIEF} More accurate; wrong if it is not so.", assumption)]
-Expect = Annotated[Any, option("LOW:HIGH", "Where every level's mean is believed to lie.", interval)]
-Interval = Annotated[bool, flag("--with-interval", "Medians: a third of the share buys an interval.")]
-Partial = Annotated[bool, flag("--partial", "Let people with too little left pay what they have.")]
+Assume = Annotated[
+    Any, option("gradual|independent|B", f"{BELIEF} More accurate; wrong if it is not so.", typed.assumption)
+]
+Expect = Annotated[Any, option("LOW:HIGH", "Range in which you believe the mean of every level lies.", typed.interval)]
+Interval = Annotated[
+    bool, flag("--with-interval", "For medians and quantiles: spend a third of the share on an interval.")
+]
+Partial = Annotated[
+    bool, flag("--partial", "Let people who have too little left pay what they have, instead of refusing.")
+]
 Analyst = Annotated[
-    str, option("NAME", "Who asks; written into the ledger. Else the user's name.", envvar="DISCRETION_ANALYST")
+    str,
+    option(
+        "NAME",
+        "Who asks; it is written into the ledger. Without it, the name of the user.",
+        envvar="DISCRETION_ANALYST",
+    ),
 ]
 
 AnswerEvery = Annotated[
     float,
     option(
-        "SECONDS", "Answer, and write entries, on a tick only: hides times.", number, envvar="DISCRETION_ANSWER_EVERY"
+        "SECONDS",
+        "Answer only every so many seconds, which hides how long a question took.",
+        typed.number,
+        envvar="DISCRETION_ANSWER_EVERY",
     ),
 ]
 
 Source = Annotated[
-    str, argument("SOURCE", "A file, pattern, folder or URL; of a database: shop.duckdb#sales. See docs/sources.md.")
+    str,
+    argument(
+        "SOURCE", "A file, pattern, folder or URL; a table of a database as shop.duckdb#sales. See docs/sources.md."
+    ),
 ]
-Delimiter = Annotated[str, option("SIGN", "CSV: the sign between fields, if it is not found.")]
-Encoding = Annotated[str, option("NAME", "CSV: such as cp1252; else UTF-8.")]
-Decimal = Annotated[str, option("SIGN", "Texts: the decimal sign, . or ,")]
-Null = Annotated[list[str], option("TEXT", "Texts: what means NULL, besides nothing. Repeatable.")]
-Sheet = Annotated[str, option("NAME", "Excel: which sheet; else the first.")]
-Types = Annotated[list[Any], option("COLUMN=TYPE", "Not to be guessed: zip=VARCHAR. Repeatable.", sql_type)]
+Delimiter = Annotated[str, option("SIGN", "CSV: the sign between fields, if it is not found by itself.")]
+Encoding = Annotated[str, option("NAME", "CSV: the encoding, such as cp1252, if it is not UTF-8.")]
+Decimal = Annotated[str, option("SIGN", "Text files: the decimal sign. Give , for numbers like 1,5.")]
+Null = Annotated[
+    list[str],
+    option("TEXT", "Text files: what means NULL besides an empty field, such as n/a. Repeatable."),
+]
+Sheet = Annotated[str, option("NAME", "Excel: the sheet, if it is not the first.")]
+Types = Annotated[
+    list[Any],
+    option("COLUMN=TYPE", "The type of a column, instead of a guess: zip=VARCHAR. Repeatable.", typed.sql_type),
+]
 Zones = Annotated[
     list[Any],
-    option("COLUMN=ZONE", "Times as clocks there show them, instead of UTC: at=Europe/Berlin. Repeatable.", zone),
+    option("COLUMN=ZONE", "The time zone of a column's times, if not UTC: at=Europe/Berlin. Repeatable.", typed.zone),
 ]
 Copies = Annotated[
     Path | None,
-    typer.Option(metavar="FOLDER", help="For copies of sources; else beside the ledger.", envvar="DISCRETION_COPIES"),
+    typer.Option(
+        metavar="FOLDER", help="Folder for copies of sources, if not next to the ledger.", envvar="DISCRETION_COPIES"
+    ),
 ]
-Level = Annotated[list[Any], option("NAME=EPSILON", "A name for a preference. Repeatable.", level)]
-Menu = Annotated[Any, option("E,E,...", "Round every preference down to one of these.", menu)]
-Default = Annotated[str, option("EPSILON|NAME", "For people who stated none; else the strictest level offered.")]
-Separate = Annotated[bool, flag("--separate", "Equal identifiers in other registers name other people.")]
+Level = Annotated[
+    list[Any], option("NAME=EPSILON", "A level of privacy by name, such as strict=0.1. Repeatable.", typed.level)
+]
+Menu = Annotated[Any, option("E,E,...", "Round every choice down to one of these levels.", typed.menu)]
+Default = Annotated[
+    str, option("EPSILON|NAME", "The level of people who stated none. Without it they get the strictest level offered.")
+]
+Separate = Annotated[bool, flag("--separate", "The same identifier in another register is another person.")]
 Bounds = Annotated[
     list[Any],
     option(
-        "COLUMN=LOW:HIGH", "Numbers are clamped to it, for SUM, AVG ...; other dates are left out. Repeatable.", bounds
+        "COLUMN=LOW:HIGH",
+        "What values can be, for SUM, AVG ...: other numbers are clamped, other dates left out. Repeatable.",
+        typed.bounds,
     ),
 ]
-Grid = Annotated[list[Any], option("COLUMN=STEP", "Between candidate answers of a median. Repeatable.", step)]
-Keys = Annotated[list[Any], option("COLUMN=A,B,...", "Every value that GROUP BY shows. Repeatable.", keys)]
-Rows = Annotated[int, option("K", "The most rows of one person that count.", whole)]
-Required = Annotated[list[str], option("COLUMN", "Declared never NULL. Repeatable.")]
+Grid = Annotated[
+    list[Any], option("COLUMN=STEP", "Step between the possible answers of a median. Repeatable.", typed.step)
+]
+Keys = Annotated[
+    list[Any],
+    option("COLUMN=A,B,...", "All values that GROUP BY shows, whether they occur or not. Repeatable.", typed.keys),
+]
+Rows = Annotated[
+    int, option("K", "How many rows of one person count at most; more are left out at random.", typed.whole)
+]
+Required = Annotated[list[str], option("COLUMN", "A column that is never NULL. Repeatable.")]
 PublicLookup = Annotated[
-    list[str], option("NAME", "A lookup not made from people's rows: GROUP BY may show its values. Repeatable.")
+    list[str],
+    option("NAME", "A lookup that was not made from people's rows: GROUP BY may show its values. Repeatable."),
 ]
-Lookup = Annotated[list[Any], option("NAME=FILE:KEY", "Not protected, may be joined on KEY. Repeatable.", lookup)]
-LargestShare = Annotated[float, option("SHARE", "Policy: the most that one question may use.", number)]
+Lookup = Annotated[
+    list[Any],
+    option("NAME=FILE:KEY", "An unprotected table that may be joined on its unique KEY. Repeatable.", typed.lookup),
+]
+LargestShare = Annotated[float, option("SHARE", "Policy: the largest share that one question may use.", typed.number)]
 Quota = Annotated[
-    list[Any], option("ANALYST=SHARE", "Policy: over all questions of an analyst; * for others. Repeatable.", quota)
+    list[Any],
+    option(
+        "ANALYST=SHARE",
+        "Policy: for all questions of an analyst together; * is everybody else. Repeatable.",
+        typed.quota,
+    ),
 ]
-LargestDelta = Annotated[float, option("DELTA", "Policy: the most δ over all answers together.", number)]
+LargestDelta = Annotated[float, option("DELTA", "Policy: the largest δ of all answers together.", typed.number)]
 AllowFloat = Annotated[bool, flag("--allow-float", "Policy: allow mechanisms without an exact sampler.")]
-AllowIndividual = Annotated[bool, flag("--allow-individual", "Policy: allow model `individual`, which is not DP.")]
+AllowIndividual = Annotated[
+    bool, flag("--allow-individual", "Policy: allow model `individual`, which is NOT differential privacy.")
+]
 
 # Options that several commands have ---------------------------------------------------------------------------------
 
@@ -273,7 +218,7 @@ def choices(*, level: Level = [], menu: Menu = None, default: Default = "") -> d
     named: Mapping[str, float] = dict(level)
     stated: str | float | None = default if default in named else None
     if default and stated is None:
-        stated = _number(default, "a number or a level's name", "'--default'")
+        stated = typed.number_or(default, "a number or a level's name", "'--default'")
     return {"levels": named, "menu": menu or (), "default": stated}
 
 
@@ -331,9 +276,9 @@ def shared(**groups: Callable[..., Any]) -> Callable[[Callable[..., None]], Call
 
     def having(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
-        def run(**typed: Any) -> None:
-            made = {name: make(**{one: typed.pop(one) for one in _options(make)}) for name, make in groups.items()}
-            command(**made, **typed)
+        def run(**said: Any) -> None:
+            made = {name: make(**{one: said.pop(one) for one in _options(make)}) for name, make in groups.items()}
+            command(**made, **said)
 
         shown = [
             one.replace(kind=Parameter.KEYWORD_ONLY)

@@ -51,19 +51,32 @@ def serve(
     profile: Annotated[Path, typer.Option(metavar="FILE", help="Your items, in columns item and weight.")],
     catalogue: Annotated[Path, typer.Option(metavar="FILE", help="All items there are, in a column item. Public.")],
     budget: Annotated[float, typer.Option(metavar="EPSILON", help="The most an item of weight 1 may ever lose.")],
-    join: Annotated[str, typer.Option(metavar="[NAME@]HOST:PORT", help="A peer to join; none starts a network.")] = "",
+    join: Annotated[
+        str, typer.Option(metavar="[NAME@]HOST:PORT", help="A peer to join. Without it, a new network is started.")
+    ] = "",
     account: Annotated[Path, typer.Option(metavar="FOLDER", help="Your identity and account.")] = Path("peer"),
-    host: Annotated[str, typer.Option(metavar="HOST", help="Where others reach you.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="PORT", help="0: any free one.", min=0, max=65_535)] = 0,
-    weight: Annotated[float | None, typer.Option(metavar="WEIGHT", help="Of all items, if the file has none.")] = None,
+    host: Annotated[str, typer.Option(metavar="HOST", help="Address at which others reach you.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(metavar="PORT", help="Port to listen on; 0 is any free one.", min=0, max=65_535)
+    ] = 0,
+    weight: Annotated[
+        float | None, typer.Option(metavar="WEIGHT", help="Weight of all items, if the file has no weights.")
+    ] = None,
     method: Method = "response",
     epsilon: Epsilon = None,
-    publish: Annotated[float, typer.Option(metavar="EPSILON", help="With products: publish for recommendations.")] = 0,
+    publish: Annotated[
+        float,
+        typer.Option(
+            metavar="EPSILON", help="With --method product: also publish the profile at this cost, for recommendations."
+        ),
+    ] = 0,
     neighbours: Neighbours = 10,
     cycles: Cycles = 20,
     peers: Asked = 1,
     seconds: Seconds = 10.0,
-    recommend: Annotated[int, typer.Option(metavar="N", help="Print so many items of friends, at the end.", min=0)] = 0,
+    recommend: Annotated[
+        int, typer.Option(metavar="N", help="Print this many recommended items at the end.", min=0)
+    ] = 0,
     begin: Annotated[Path | None, typer.Option(metavar="FILE", help="Wait for a start time in this file.")] = None,
 ) -> None:
     """Take part with your own profile until interrupted.
@@ -121,7 +134,7 @@ def demo(
     number: Annotated[int, typer.Option("--number", metavar="N", help="How many peers.", min=4, max=200)] = 30,
     method: Method = "response",
     epsilon: Epsilon = None,
-    budget: Annotated[float, typer.Option(metavar="EPSILON", help="Of each peer.")] = 4.0,
+    budget: Annotated[float, typer.Option(metavar="EPSILON", help="Budget of each peer.")] = 4.0,
     neighbours: Neighbours = 10,
     cycles: Cycles = 20,
     peers: Asked = 1,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import discretion as dn
-from discretion.cli import option
+from discretion.cli import option, typed
 from discretion.cli.later import Later
 from discretion.cli.session import PLACE, SERVICE
 from discretion.errors import InvalidDeclaration
@@ -29,10 +29,10 @@ else:
 TOKEN_DAYS, LETTER_DAYS = 90.0, 60.0
 HERE = "http://127.0.0.1:8000"
 
-members = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Say who may use the service.")
+members = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Manage who may use the service.")
 
-Days = Annotated[float, option.option("DAYS", "How long it is valid.", option.number)]
-Url = Annotated[str, option.option("URL", "Under which people reach the service.", envvar="DISCRETION_URL")]
+Days = Annotated[float, option.option("DAYS", "Days until it expires.", typed.number)]
+Url = Annotated[str, option.option("URL", "Address at which people reach the service.", envvar="DISCRETION_URL")]
 
 
 def load(name: str) -> Any:
@@ -46,8 +46,9 @@ def serve(
         str,
         typer.Argument(metavar="PLACE", help="The ledger: a file or a PostgreSQL URL.", envvar="DISCRETION_LEDGER"),
     ] = PLACE,
-    host: Annotated[str, option.option("ADDRESS", "Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, option.option("PORT", "Where to listen.", option.whole)] = 8000,
+    place: Annotated[str, typer.Option("--ledger", hidden=True)] = "",  # as the other commands have it
+    host: Annotated[str, option.option("ADDRESS", "Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, option.option("PORT", "Port to listen on.", typed.whole)] = 8000,
     tls: Annotated[
         tuple[Path, Path] | None, typer.Option(metavar="CERT KEY", help="Encrypt with this certificate and key.")
     ] = None,
@@ -56,12 +57,17 @@ def serve(
     ] = False,
     url: Url = "",
     data: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Its files may be protected by HTTP; else none may.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Folder of the files that stewards may protect from a browser. Without it, none."
+        ),
     ] = None,
-    workers: Annotated[int, option.option("N", "Processes that compute questions.", option.whole)] = 4,
-    memory: Annotated[float, option.option("GB", "For the questions of one process.", option.number)] = 2.0,
-    temp: Annotated[float, option.option("GB", "For all temporary files of one process.", option.number)] = 16.0,
-    seconds: Annotated[float, option.option("SECONDS", "The longest a question may take.", option.number)] = 600.0,
+    workers: Annotated[int, option.option("N", "Processes that compute questions.", typed.whole)] = 4,
+    memory: Annotated[float, option.option("GB", "Memory for the questions of one process.", typed.number)] = 2.0,
+    temp: Annotated[
+        float, option.option("GB", "Disk space for the temporary files of one process.", typed.number)
+    ] = 16.0,
+    seconds: Annotated[float, option.option("SECONDS", "The longest a question may take.", typed.number)] = 600.0,
     answer_every: option.AnswerEvery = 1.0,
     copies: option.Copies = None,
     key: Annotated[
@@ -73,7 +79,7 @@ def serve(
     oidc_register: Annotated[str, option.option("NAME", "The register whose people it names.")] = "",
     oidc_claim: Annotated[str, option.option("CLAIM", "The claim that names the person.")] = "sub",
 ) -> None:
-    """Let stewards, analysts and people in by HTTP.
+    """Let stewards, analysts and people use a ledger in a browser.
 
     The service owns the data and the ledger. It prints a link that signs the
     steward in, once.
@@ -84,6 +90,7 @@ def serve(
       discretion serve clinic.discretion --host 0.0.0.0 --tls cert.pem key.pem
     """
     server, house, pool = load("server"), load("house"), load("pool")
+    ledger = place or ledger
     if "://" not in ledger and not Path(ledger).exists():
         typer.echo(f"New ledger {ledger}.", err=True)
     with dn.connect(ledger, copies=copies) as db:  # makes a new ledger, and refuses what is not one
@@ -127,7 +134,7 @@ def add(
     ledger: option.Ledger = PLACE,
     json: option.Json = False,
 ) -> None:
-    """Give somebody a role and a token; a member gets one more token.
+    """Give somebody a role and a token. A member who has one gets one more token.
 
     The token is shown once. It is for programs: dn.connect(url, token=...).
 
@@ -187,11 +194,11 @@ def revoke(
 
 
 def invite(
-    register: Annotated[str, option.option("NAME", "Whose people.")] = "",
+    register: Annotated[str, option.option("NAME", "The register whose people are invited.")] = "",
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the codes; only you may read it.")] = Path(
         "letters.csv"
     ),
-    person: Annotated[list[str], option.option("PERSON", "Only this one. Repeatable.")] = [],  # noqa: B006
+    person: Annotated[list[str], option.option("PERSON", "Invite only this person. Repeatable.")] = [],  # noqa: B006
     days: Days = LETTER_DAYS,
     revoke: Annotated[str, option.option("ENTRY", "Revoke the invitations that this entry made, instead.")] = "",
     url: Url = HERE,
@@ -200,7 +207,7 @@ def invite(
 ) -> None:
     """Make a personal link and code for each person of a register.
 
-    Each signs one person in, once. Send them by letter, and delete the file.
+    Each code signs in one person, once. Send them by letter, then delete the file.
 
     \b
     Example:

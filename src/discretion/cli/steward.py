@@ -50,9 +50,13 @@ def register(
 def protect(
     name: Annotated[str, option.argument("NAME", "What analysts call the table.")],
     source: option.Source,
-    person: Annotated[str, option.option("COLUMN", "Whose row each row is.")] = "",
-    epsilon: Annotated[str, option.option("COLUMN", "What each person chose: the table is its own register.")] = "",
-    register: Annotated[str, option.option("NAME", "People enrolled before, instead of --epsilon.")] = "",
+    person: Annotated[str, option.option("COLUMN", "The column that says whose row it is.")] = "",
+    epsilon: Annotated[
+        str, option.option("COLUMN", "The column with what each person chose. The table is then its own register.")
+    ] = "",
+    register: Annotated[
+        str, option.option("NAME", "People enrolled before with `discretion register`, instead of --epsilon.")
+    ] = "",
     bounds: option.Bounds = [],  # noqa: B006  Typer copies it
     grid: option.Grid = [],  # noqa: B006
     keys: option.Keys = [],  # noqa: B006
@@ -100,16 +104,16 @@ def protect(
 @option.shared(reading=option.reading)
 def refresh(
     name: Annotated[str, option.argument("NAME", "A register or a table.")],
-    source: Annotated[str, option.option("SOURCE", "Where it is now, if it moved.")] = "",
+    source: Annotated[str, option.option("SOURCE", "Its new place, if it moved.")] = "",
     *,
     reading: dict[str, Any],
     copies: option.Copies = None,
     ledger: option.Ledger = PLACE,
     json: option.Json = False,
 ) -> None:
-    """Admit the state a source is in now.
+    """Admit the current content of a source.
 
-    Every difference becomes an individual change; what is spent stays spent.
+    Each new choice is recorded as a change of one person. What is spent stays spent.
 
     \b
     Example:
@@ -133,7 +137,7 @@ def prefer(
     ledger: option.Ledger = PLACE,
     json: option.Json = False,
 ) -> None:
-    """Record that somebody chose anew. What is spent stays spent.
+    """Record a person's new choice. What is spent stays spent.
 
     \b
     Example:
@@ -165,11 +169,13 @@ def join(
 
 
 def resume(
-    register: Annotated[str, option.argument("REGISTER", "May be left out if there is one.")] = "",
+    register: Annotated[
+        str, option.argument("REGISTER", "The register that was stopped; may be left out if there is only one.")
+    ] = "",
     ledger: option.Ledger = PLACE,
     json: option.Json = False,
 ) -> None:
-    """Allow questions again after one failed. Find out first why it did.
+    """Allow questions again after one failed. First find out why it failed.
 
     \b
     Example:
