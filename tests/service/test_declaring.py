@@ -97,6 +97,30 @@ def test_reading_options_are_passed_on_if_they_were_typed():
     assert {"delimiter": ";", "null": ["NA", "-"]} == reading({"delimiter": ";", "null": "NA, -"})
 
 
+def test_types_zones_steps_and_lookups_are_declared_as_typed():
+    typed = TYPED | {
+        "type": ["", "DOUBLE", "", "", "TIMESTAMP"],
+        "zone": ["", "", "", "", " Europe/Berlin "],
+        "step": ["", "0,5", "", "", ""],
+        "lookups": "regions = regions.csv, code\nwards = wards.csv , ward, public\n",
+    }
+    made = draft(typed, COLUMNS)
+    assert [] == made.problems
+    assert {"age": 0.5} == made.declared["grid"]
+    assert {"regions": ("regions.csv", "code"), "wards": ("wards.csv", "ward", "public")} == made.declared["lookups"]
+    assert {"types": {"age": "DOUBLE", "day": "TIMESTAMP"}, "zones": {"day": "Europe/Berlin"}} == reading(typed)
+
+
+@pytest.mark.parametrize("line", ["regions", "= a.csv, b", "r = a.csv", "r = a.csv, b, secret", "r = a, b\nr = c, d"])
+def test_a_lookup_that_is_not_one_is_told(line):
+    assert ["lookups"] == [field for field, _ in draft(TYPED | {"lookups": line}, COLUMNS).problems]
+
+
+@pytest.mark.parametrize("step", ["0", "-1", "much", "inf"])
+def test_a_step_is_above_zero(step):
+    assert ["step-1"] == [field for field, _ in draft(TYPED | {"step": ["", step]}, COLUMNS).problems]
+
+
 def test_a_refusal_is_told_line_by_line():
     several = InvalidDeclaration(
         "Table 'x' cannot be protected yet:\n  - there is no column 'a'\n  - more\nIts columns are b."

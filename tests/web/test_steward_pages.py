@@ -1,11 +1,14 @@
 """A steward in Chromium: from the printed link to a protected table, an invitation, a stop and a resume."""
 
+import io
 import re
 from datetime import timedelta
 from urllib.parse import urlencode
 
 import pyarrow as pa
 import pytest
+import segno
+from PIL import Image
 from pyarrow import parquet
 
 from discretion.errors import TableStopped
@@ -21,6 +24,7 @@ PAGES = (
     "/steward/protect",
     "/steward/protect?source=survey.parquet",
     "/steward/people",
+    "/steward/choice",
     "/steward/members",
     "/steward/use",
     "/steward/audit",
@@ -220,6 +224,7 @@ def test_what_is_wrong_is_told_and_nothing_is_done(town, http):
         "/steward/tokens": ({"member": "nobody", "days": "x"}, "number of days"),
         "/steward/invite": ({"register": "", "people": "", "as": "letters"}, "Choose whose people"),
         "/steward/protect": ({"source": "../x"}, "must be a file below"),
+        "/steward/choice": ({"register": "", "person": "", "level": ""}, "Write who chose"),
         "/steward/policy": ({"name": "patients", "largest_share": "200"}, "at most 100"),
     }
     for path, (fields, text) in answers.items():
@@ -239,6 +244,74 @@ def test_a_policy_is_changed_and_everything_else_stays(town, steward):
     table = town.house.ledger.table("visits")
     assert (0.25, {"ada": 0.5}) == (table.policy.largest_share, dict(table.policy.quotas))
     assert {"cost": (0.0, 1_000.0)} == dict(table.bounds)
+
+
+def test_a_choice_is_entered_for_somebody_and_their_receipt_says_so(town, steward, http):
+    page = steward(scripts=False).go("/steward/people")
+    page.get_by_role("link", name="Enter a choice").click()
+    page.get_by_label("Who", exact=True).fill("nobody there")
+    page.get_by_label("Whose people").select_option("patients")
+    page.get_by_label("What they chose").fill("0,5")
+    page.get_by_role("button", name="Enter this choice").click()
+    assert "Nothing was entered" in page.inner_text("main")
+    assert "nobody there" == page.input_value("#person")
+    page.get_by_label("Who", exact=True).fill("41")
+    page.get_by_role("button", name="Enter this choice").click()
+    assert "The choice of 41 is entered" in page.inner_text("main")
+    said = town.house.ledger.receipt("patients", 41).statements
+    assert (0.5, "steward") == (said[-1].epsilon, said[-1].by)
+    for _ in range(2):  # sent twice, it acts once
+        form = {"register": "patients", "person": "41", "level": "0", "once": "x"}
+        assert "data is not used" in sent(http, "/steward/choice", **form).text
+    assert len(said) + 1 == len(town.house.ledger.receipt("patients", 41).statements)
+    hostile = sent(http, "/steward/choice", register="patients", person=HOSTILE, level=HOSTILE)
+    assert (422, False) == (hostile.status_code, "<img" in hostile.text)
+
+
+def test_types_zones_steps_and_lookups_are_declared_on_the_page(town, http):
+    rows = [f"w{row};{row};{row % 2};2025-03-0{row + 1} 23:30:00;1" for row in range(5)]
+    (town.folder / "texts.csv").write_text("\n".join(["who;age;ward;at;eps", *rows]))
+    (town.folder / "wards.csv").write_text("ward,name\n0,north\n1,south\n")
+    columns = ["who", "age", "ward", "at", "eps"]
+    form = {"source": "texts.csv", "delimiter": ";", "name": "texts", "person": "who", "whose": "own", "epsilon": "eps"}
+    form |= {"column": columns, "type": ["", "DOUBLE", "", "TIMESTAMP", ""], "step": ["", "0.5", "", "", ""]}
+    form |= {"low": ["", "0", "", "2025-01-01", ""], "high": ["", "120", "", "2025-12-31", ""], "keys": [""] * 5}
+    form |= {"lookups": "wards = wards.csv, ward, public", "separate": "yes", "rows_per_person": "1"}
+    shown = sent(http, "/steward/protect", **form, do="read")
+    assert 200 == shown.status_code
+    assert all(
+        part in shown.text for part in ('<span class="tag">double</span>', "Time zone of at", "wards = wards.csv")
+    )
+    wrong = sent(http, "/steward/protect", **form, zone=["", "", "", "Nowhere", ""])
+    assert (422, True) == (wrong.status_code, "Nowhere" in wrong.text)
+    made = sent(http, "/steward/protect", **form, zone=["", "", "", "Europe/Berlin", ""])
+    assert (200, True) == (made.status_code, "texts is protected" in made.text)
+    table = town.house.ledger.table("texts")
+    assert {"age": 0.5} == dict(table.grid)
+    assert ("DOUBLE", "TIMESTAMP") == (table.columns["age"], table.columns["at"])
+    assert "Europe/Berlin" in table.origin
+    assert "ward" == table.lookups["wards"].key
+    outside = sent(http, "/steward/protect", **{**form, "name": "more", "lookups": "x = ../wards.csv, ward"})
+    assert 422 == outside.status_code
+    assert "must be a file below" in outside.text
+
+
+def test_the_picture_of_a_letter_holds_its_link(town, steward):
+    """Every square of what Chromium shows is the one that the code of the link has, in dark mode too."""
+    page = steward(dark=True, device_scale_factor=4).go("/steward/people")
+    page.get_by_label("Whose people").select_option("patients")
+    page.get_by_label("Who", exact=True).fill("42")
+    page.get_by_role("button", name="Make the codes").click()
+    link = f"{town.url}/sign-in?code={page.inner_text('.letter .code')}"
+    wanted = segno.make(link, error="m", micro=False)
+    shown = Image.open(io.BytesIO(page.locator(".letter svg.qr").screenshot())).convert("L")
+    size = len(wanted.matrix) + 6  # three squares of quiet around it
+    step = shown.width / size
+    found = [
+        [shown.getpixel((int((x + 0.5) * step), int((y + 0.5) * step))) < 128 for x in range(size)] for y in range(size)
+    ]
+    expected = [[bool(one) for one in row] for row in wanted.matrix_iter(border=3)]
+    assert expected == found
 
 
 def waiting(page) -> str:

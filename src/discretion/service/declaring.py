@@ -21,6 +21,24 @@ READING = {
     "null": Field("string", "Texts: what means NULL.", most=1_000),
     "sheet": Field("string", "Excel: which sheet.", most=1_000),
 }
+TYPES = {  # that a steward may say instead of the one that was found: SQL type -> its name on the page
+    "BIGINT": "whole number",
+    "DOUBLE": "number",
+    "VARCHAR": "text",
+    "BOOLEAN": "yes or no",
+    "DATE": "date",
+    "TIMESTAMP": "date and time",
+}
+COLUMNS = {
+    "column": Field(_SEVERAL, "Every column, in order.", most=MOST_COLUMNS),
+    "type": Field(_SEVERAL, "The type that each column is read as; empty: as found.", most=MOST_COLUMNS),
+    "zone": Field(_SEVERAL, "The time zone that each column of times is read in.", most=MOST_COLUMNS),
+    "low": Field(_SEVERAL, "The lower bound of each column.", most=MOST_COLUMNS),
+    "high": Field(_SEVERAL, "The upper bound of each column.", most=MOST_COLUMNS),
+    "step": Field(_SEVERAL, "The step between candidate answers of each column.", most=MOST_COLUMNS),
+    "keys": Field(_SEVERAL, "The keys of each column, one a line.", most=MOST_COLUMNS),
+    "required": Field(_SEVERAL, "Columns that are never NULL.", most=MOST_COLUMNS),
+}
 POLICY = {
     "largest_share": Field("string", "Of one question, in percent.", most=40),
     "quotas": Field("string", "One a line: analyst = percent.", most=10_000),
@@ -40,12 +58,8 @@ TABLE = {
     "separate": Field("string", "Equal identifiers elsewhere name other people.", most=10),
     "rows_per_person": Field("string", "The most rows of one person that count.", most=20),
     "longest_text": Field("string", "The most characters that count.", most=20),
-    "column": Field(_SEVERAL, "Every column, in order.", most=MOST_COLUMNS),
-    "low": Field(_SEVERAL, "The lower bound of each column.", most=MOST_COLUMNS),
-    "high": Field(_SEVERAL, "The upper bound of each column.", most=MOST_COLUMNS),
-    "keys": Field(_SEVERAL, "The keys of each column, one a line.", most=MOST_COLUMNS),
-    "required": Field(_SEVERAL, "Columns that are never NULL.", most=MOST_COLUMNS),
-}
+    "lookups": Field("string", "One a line: name = file, its key, and `public` if its values are.", most=20_000),
+} | COLUMNS
 
 
 @dataclass
@@ -86,6 +100,8 @@ def draft(said: Mapping[str, Any], columns: Mapping[str, str]) -> TypedForm:
     made = TypedForm()
     made.declared |= _owner(made, said, columns)
     made.declared |= _columns(made, said, columns)
+    if lookups := _lookups(made, said.get("lookups", "")):
+        made.declared["lookups"] = lookups
     made.declared |= {name: whole for name, whole in _wholes(made, said) if whole is not None}
     made.declared["policy"] = policy(made, said)
     return made
@@ -128,9 +144,21 @@ def typed_policy(policy: Policy) -> dict[str, Any]:
 
 def reading(said: Mapping[str, Any]) -> dict[str, Any]:
     """Return how a file is read, as far as anything was typed."""
-    told = {name: said[name] for name in ("delimiter", "encoding", "decimal", "sheet") if said.get(name)}
+    told: dict[str, Any] = {
+        name: said[name] for name in ("delimiter", "encoding", "decimal", "sheet") if said.get(name)
+    }
     null = [one.strip() for one in said.get("null", "").split(",") if one.strip()]
-    return {**told, "null": null} if null else told
+    names: Sequence[str] = said.get("column", [])
+    types, zones = (
+        {
+            name: one.strip()
+            for name, one in zip(names, _padded(said.get(field, []), len(names)), strict=True)
+            if one.strip()
+        }
+        for field in ("type", "zone")
+    )
+    found = {"null": null, "types": types, "zones": zones}
+    return told | {name: one for name, one in found.items() if one}
 
 
 def is_number(kind: str) -> bool:
@@ -180,12 +208,14 @@ def _owner(made: TypedForm, said: Mapping[str, Any], columns: Mapping[str, str])
 
 
 def _columns(made: TypedForm, said: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
-    """Return bounds, keys and required columns."""
+    """Return bounds, steps, keys and required columns."""
     bounds: dict[str, tuple[Any, Any]] = {}
     keys: dict[str, list[str]] = {}
+    grid: dict[str, float] = {}
     names: Sequence[str] = said.get("column", [])
-    for place, (name, low, high, listed) in enumerate(
-        zip(names, *(_padded(said.get(one, []), len(names)) for one in ("low", "high", "keys")), strict=True)
+    fields = ("low", "high", "step", "keys")
+    for place, (name, low, high, step, listed) in enumerate(
+        zip(names, *(_padded(said.get(one, []), len(names)) for one in fields), strict=True)
     ):
         if name not in columns:
             continue
@@ -200,13 +230,33 @@ def _columns(made: TypedForm, said: Mapping[str, Any], columns: Mapping[str, str
             made.problems.append((f"low-{place}", f"“{name}” has a largest value, but no smallest one."))
         elif high.strip() == "" and least is not None:
             made.problems.append((f"high-{place}", f"“{name}” has a smallest value, but no largest one."))
+        if (size := made.number(f"step-{place}", step, f"The step of “{name}”")) is not None:
+            grid[name] = size
+            if not 0 < size < inf:
+                made.problems.append((f"step-{place}", f"The step of “{name}” must be above 0."))
         values = [one.strip() for one in listed.splitlines() if one.strip()]
         if values:
             keys[name] = values
         if len(set(values)) != len(values):
             made.problems.append((f"keys-{place}", f"The groups of “{name}” must differ from each other."))
     required = [name for name in said.get("required", []) if name in columns]
-    return {"bounds": bounds, "keys": keys, "required": required}
+    return {"bounds": bounds, "keys": keys, "required": required} | ({"grid": grid} if grid else {})
+
+
+def _lookups(made: TypedForm, text: str) -> dict[str, tuple[str, ...]]:
+    """Return lines such as `departments = departments.csv, code` as (file, key) by name."""
+    found: dict[str, tuple[str, ...]] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, _, rest = (part.strip() for part in line.partition("="))
+        parts = tuple(part.strip() for part in rest.split(","))
+        if not name or len(parts) not in (2, 3) or not all(parts) or parts[2:] not in ((), ("public",)):
+            form = "departments = departments.csv, code” or “departments = departments.csv, code, public"
+            made.problems.append(("lookups", f"Lookups: write one a line, as in “{form}”, got “{line}”."))
+        elif name in found:
+            made.problems.append(("lookups", f"Lookups: “{name}” is there twice."))
+        else:
+            found[name] = parts
+    return found
 
 
 def _date(made: TypedForm, field: str, text: str, what: str) -> str | None:

@@ -72,6 +72,8 @@ PERMISSIONS: dict[str, frozenset[str]] = {
     "POST /steward/tokens/revoke": _STEWARD,
     "GET /steward/people": _STEWARD,
     "POST /steward/invite": _STEWARD,
+    "GET /steward/choice": _STEWARD,
+    "POST /steward/choice": _STEWARD,
     "POST /v1/join": _STEWARD,
     "POST /v1/register": _STEWARD,
     "POST /v1/protect": _STEWARD,

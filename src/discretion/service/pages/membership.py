@@ -157,9 +157,8 @@ async def invite(call: Call) -> Response:
 def _letter(person: str, code: str, url: str) -> Letter:
     link, kept = sign_in_link(url, code), io.BytesIO()
     drawn = segno.make(link, error="m", micro=False)
-    drawn.save(
-        kept, kind="svg", xmldecl=False, svgns=False, scale=4, border=3, light="#fff", svgclass="qr", lineclass=""
-    )
+    how = {"xmldecl": False, "svgns": False, "omitsize": True, "border": 3, "light": "#fff"}  # it scales: no size
+    drawn.save(kept, kind="svg", svgclass="qr", lineclass="", **how)
     picture = Markup(kept.getvalue().decode().replace("<svg", '<svg role="img" aria-label="The link as a QR code"', 1))
     return Letter(person=person, code=code, link=link, picture=picture)
 

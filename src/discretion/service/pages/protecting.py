@@ -8,12 +8,20 @@ from starlette.responses import Response
 
 from discretion.declaration.source import SUFFIXES, Source
 from discretion.declaration.table import COPY
-from discretion.errors import DiscretionError, InvalidDeclaration, InvalidPreference, LedgerFailed, ServiceFailed
+from discretion.errors import (
+    DiscretionError,
+    EngineFailed,
+    InvalidDeclaration,
+    InvalidPreference,
+    LedgerFailed,
+    ServiceFailed,
+)
 from discretion.service.declaring import (
     EMPTY,
     POLICY,
     READING,
     TABLE,
+    TYPES,
     TypedForm,
     draft,
     is_dated,
@@ -28,7 +36,11 @@ from discretion.service.pages import page
 MOST_FILES = 500
 ENDINGS = tuple(ending for endings in SUFFIXES.values() for ending in (*endings, *(f"{one}.gz" for one in endings)))
 SOURCE = {"source": Field("string", "A file below the data folder.", most=4_000)}
-FORM = SOURCE | READING | TABLE | POLICY | {"once": Field("string", "A key: the form acts once.", most=64)}
+DOING = {
+    "do": Field("string", "'read' shows the form with the types that were chosen, anything else protects.", most=20),
+    "once": Field("string", "A key: the form acts once.", most=64),
+}
+FORM = SOURCE | READING | TABLE | POLICY | DOING
 
 
 async def protect_page(call: Call) -> Response:
@@ -37,7 +49,7 @@ async def protect_page(call: Call) -> Response:
     if not source:
         return await _choosing(call)
     try:
-        columns = await _columns(call, source)
+        columns = await _columns(call, source, reading(call.said))
     except (ServiceFailed, LedgerFailed):
         raise
     except DiscretionError as refusal:
@@ -50,21 +62,28 @@ async def protect_page(call: Call) -> Response:
 async def protect(call: Call) -> Response:
     """Protect the table, or show the form again with every problem and all that was typed."""
     source = call.said.get("source", "").strip()
+    typed = {**EMPTY, "rows_per_person": "", "longest_text": "", "largest_share": "", **call.said}
     try:
-        columns = await _columns(call, source)
+        columns, unread = await _columns_as_typed(call, source)
     except (ServiceFailed, LedgerFailed):
         raise
     except DiscretionError as refusal:
         return await _choosing(call, problems=[("source", str(refusal))])
+    if unread or call.said.get("do") == "read":
+        return await _form(call, columns, typed=typed, problems=unread)
     made = draft(call.said, columns)
-    typed = {**EMPTY, "rows_per_person": "", "longest_text": "", "largest_share": "", **call.said}
     await _refuse_known(call, made)
     if made.problems:
         return await _form(call, columns, typed=typed, problems=made.problems)
 
     async def act() -> Any:
         place = await call.house.read(inside, call.house.settings.data, source)
-        payload = "protect", (call.said["name"].strip(), place), {**made.declared, **reading(call.said)}
+        lookups = {
+            name: (await call.house.read(inside, call.house.settings.data, file), *rest)
+            for name, (file, *rest) in made.declared.get("lookups", {}).items()
+        }
+        declared = made.declared | ({"lookups": lookups} if lookups else {}) | reading(call.said)
+        payload = "protect", (call.said["name"].strip(), place), declared
         return await call.house.work("call", payload, member=call.who.name, request=call.request)
 
     try:
@@ -85,9 +104,21 @@ async def _refuse_known(call: Call, made: TypedForm) -> None:
         made.problems.append(("name", f"There is a table “{name}” already. Choose another name."))
 
 
-async def _columns(call: Call, source: str) -> Mapping[str, str]:
+async def _columns_as_typed(call: Call, source: str) -> tuple[Mapping[str, str], list[tuple[str, str]]]:
+    """Return the columns with the types that were chosen; if that fails, as they are found, and why."""
+    told = reading(call.said)
+    plain = {name: value for name, value in told.items() if name not in ("types", "zones")}
+    try:
+        return await _columns(call, source, told), []
+    except (InvalidDeclaration, EngineFailed) as refusal:
+        if told == plain:
+            raise
+        return await _columns(call, source, plain), [("", str(refusal))]
+
+
+async def _columns(call: Call, source: str, told: Mapping[str, Any]) -> Mapping[str, str]:
     place = await call.house.read(inside, call.house.settings.data, source)
-    payload = "columns", (place,), reading(call.said)
+    payload = "columns", (place,), dict(told)
     found: tuple[Mapping[str, str], Any] = await call.house.work(
         "call", payload, member=call.who.name, request=call.request
     )
@@ -132,6 +163,10 @@ async def _form(
             "type": kind,
             "number": is_number(kind),
             "dated": is_dated(kind),
+            "timed": kind.upper().startswith("TIMESTAMP"),
+            "read_as": of("type", name),
+            "zone": of("zone", name),
+            "step": of("step", name),
             "low": of("low", name),
             "high": of("high", name),
             "groups": of("keys", name),
@@ -143,7 +178,7 @@ async def _form(
     for field, text in problems or []:
         wrong.setdefault(field, []).append(text)
     registers = [one.name for one in await call.house.read(call.house.ledger.registers)]
-    content: dict[str, Any] = {"rows": rows, "typed": typed, "problems": problems or [], "wrong": wrong}
+    content: dict[str, Any] = {"rows": rows, "typed": typed, "problems": problems or [], "wrong": wrong, "types": TYPES}
     status = 422 if problems else 200
     return page(
         "steward_protect.html", who=call.who, here="/steward/tables", status=status, registers=registers, **content

@@ -1,7 +1,7 @@
 """Routes: what the service does, by whom it is for."""
 
 from discretion.service.endpoint import Endpoint
-from discretion.service.pages import answer, ask, holding, membership, oversight, overview, person, protecting
+from discretion.service.pages import answer, ask, entering, holding, membership, oversight, overview, person, protecting
 from discretion.service.routes import entrance, member, operation, people, question, steward
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -17,6 +17,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *holding.ENDPOINTS,
     *protecting.ENDPOINTS,
     *membership.ENDPOINTS,
+    *entering.ENDPOINTS,
     *steward.ENDPOINTS,
     *member.ENDPOINTS,
 )
