@@ -17,9 +17,11 @@ from typer.testing import CliRunner
 import discretion
 from discretion import arrays, errors
 from discretion.cli import app
-from discretion.connection import ENGINES, Connection
+from discretion.connection import Connection
 from discretion.declaration.table import Policy
+from discretion.engines.deferred import ENGINES
 from discretion.mechanisms import MECHANISMS
+from discretion.stewardship import Stewardship
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -170,6 +172,7 @@ def test_nothing_names_a_place_that_only_its_authors_have():
 
 # What is named exists ------------------------------------------------------------------------------------------------
 
+METHODS = [one for one in {**vars(Stewardship), **vars(Connection)}.values() if callable(one)]
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
@@ -210,7 +213,7 @@ def test_every_function_and_method_that_is_named_can_be_called():
     assert set() == {one for one in re.findall(r"\bdb\.([a-z_]\w*)", text) if not hasattr(Connection, one)}
     advised = set(re.findall(r"(?:with|run|use) `([a-z_]+)(?:\(\))?`", messages(ast.Raise)))
     assert {"join", "prefer", "refresh"} <= advised
-    options = {name for method in vars(Connection).values() if callable(method) for name in parameters(method)}
+    options = {name for method in METHODS for name in parameters(method)}
     assert set() == {one for one in advised if not (hasattr(Connection, one) or one in options)}
 
 
@@ -219,7 +222,7 @@ def parameters(method: Callable[..., object]) -> set[str]:
 
 
 def test_every_keyword_that_errors_recommend_is_an_option():
-    taken = {name for method in vars(Connection).values() if callable(method) for name in parameters(method)}
+    taken = {name for method in METHODS for name in parameters(method)}
     taken |= parameters(discretion.connect)
     taken |= {name for one in vars(arrays).values() if inspect.isfunction(one) for name in parameters(one)}
     taken |= {name for propose in MECHANISMS.values() for name in parameters(propose)}

@@ -6,29 +6,24 @@ from itertools import product
 from math import isfinite, prod
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import TokenType
 
 from discretion.declaration.table import Table
 from discretion.errors import QueryRefused
 from discretion.guarantee import Protects
 from discretion.noise import Floats
 from discretion.query import calendar
-from discretion.query.aggregation import AGGREGATES, DEVIATIONS, Asked, asked, refuse_aggregate
-from discretion.query.category import CATEGORY, is_mode, mode
-from discretion.query.expression import refuse, scalar
-from discretion.query.function import FUNCTIONS
-from discretion.query.key import bare, keys
+from discretion.query.aggregation import Asked
+from discretion.query.category import CATEGORY
+from discretion.query.key import keys
 from discretion.query.listed import spread
-from discretion.query.pair import is_pair, pair
+from discretion.query.output import Order, Output, OutputColumn
 from discretion.query.partner import refuse_names
-from discretion.query.place import placed, unfinished
 from discretion.query.relation import ALLOWED, Tables, clauses, relation
 from discretion.query.released import evaluate, typed
 from discretion.query.rowset import Gathered, Joined, Key, Partner, PersonValue, RowSet, conditions, with_joins
 from discretion.query.scalar import only, pieces, refuse_deep
+from discretion.query.text import one_select, statement
 from discretion.statistics import Aggregate
 
 __all__ = [
@@ -45,40 +40,10 @@ __all__ = [
     "statement",
 ]
 
-LONGEST = 20_000  # characters of a query
-DEEPEST = 60  # levels of nesting
 MOST_GROUPS = 10_000
 # Characters of all texts that a query makes of one row. A thread of the database holds them for 2,048 rows at once,
 # outside of its memory limit: 0.4 GB if every character takes four bytes.
 MOST_MADE = 50_000
-_STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OutputColumn:
-    """One column of the answer: arithmetic on released aggregates (placeholders 0, 1, ...) and keys (k0, k1, ...)."""
-
-    name: str
-    expression: exp.Expr
-
-    @property
-    def asked(self) -> int | None:
-        """The number of the aggregate, where the column is that aggregate and nothing else."""
-        return int(self.expression.name) if isinstance(self.expression, exp.Placeholder) else None
-
-    @property
-    def uses(self) -> tuple[int, ...]:
-        """The numbers of the aggregates it is computed from; none for a key."""
-        return tuple(sorted({int(found.name) for found in self.expression.find_all(exp.Placeholder)}))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Order:
-    """One ORDER BY term, over the same names as a column."""
-
-    expression: exp.Expr
-    descending: bool
-    nulls_first: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,65 +124,12 @@ class Query:
 def parse(sql: str, tables: Mapping[str, Table]) -> Query:
     """The question `sql` asks, or QueryRefused with what to write instead."""
     try:
-        return _query(_one_select(sql), tables)
+        return _query(one_select(sql), tables)
     except RecursionError:
         raise QueryRefused("This query is nested too deeply. Write it with fewer levels.") from None
     except QueryRefused as refusal:
         refusal.locate(sql)
         raise
-
-
-def _one_select(sql: str) -> exp.Select:
-    """The one SELECT that a text holds."""
-    tree = statement(sql)
-    if isinstance(tree, exp.SetOperation):
-        raise QueryRefused(f"{type(tree).__name__.upper()} joins several questions. Ask them one by one.")
-    if not isinstance(tree, exp.Select):
-        raise QueryRefused(f"{type(tree).__name__.upper()} is not a question. Only SELECT is answered.")
-    return tree
-
-
-def statement(sql: str) -> exp.Expr:
-    """The one statement that a text holds."""
-    if len(sql) > LONGEST:
-        raise QueryRefused(f"A query may have {LONGEST:,} characters at most, got {len(sql):,}.")
-    if "\0" in sql or any("\ud800" <= sign <= "\udfff" for sign in sql):
-        raise QueryRefused("The query contains an invalid character (NUL or a lone surrogate). Remove it.")
-    try:
-        tokens = [token for token in sqlglot.tokenize(sql, dialect="duckdb") if token.text != ";"]
-        if tokens and tokens[0].token_type not in _STARTS:
-            raise QueryRefused(f"{tokens[0].text.upper()[:20]} is not a question. Only SELECT is answered.")
-        parsed = sqlglot.parse(sql, dialect="duckdb")
-        statements = [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)]
-    except SqlglotError as failure:
-        raise unfinished(sql, failure) from None
-    if not statements:
-        raise QueryRefused("The question is empty. Write a SELECT.")
-    if len(statements) != 1:
-        raise QueryRefused(f"One question at a time: this text has {len(statements)} statements.")
-    tree = statements[0]
-    while isinstance(tree, exp.Subquery) and not any(v for k, v in tree.args.items() if k != "this"):
-        tree = tree.this
-    tree = _balanced(tree)
-    refuse_deep([tree], DEEPEST)
-    return tree
-
-
-def _balanced(tree: exp.Expr) -> exp.Expr:
-    """The same question with every chain of AND or OR as a tree of few levels."""
-    for chain in [node for node in tree.find_all(exp.And, exp.Or) if type(node.parent) is not type(node)]:
-        parts, nodes = [], [chain]
-        while nodes:
-            node = nodes.pop()
-            if type(node) is type(chain):
-                nodes += [node.expression, node.this]
-            else:
-                parts.append(node)
-        while len(parts) > 1:
-            pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
-            parts = [type(chain)(this=p[0], expression=p[1]) if len(p) == 2 else p[0] for p in pairs]
-        chain.replace(parts[0])
-    return tree
 
 
 def _query(select: exp.Select, tables: Mapping[str, Table]) -> Query:
@@ -230,7 +142,7 @@ def _query(select: exp.Select, tables: Mapping[str, Table]) -> Query:
     if groups > MOST_GROUPS:
         raise QueryRefused(f"GROUP BY makes {groups:,} groups; at most {MOST_GROUPS:,} can be shown. Use fewer keys.")
     found = replace(found, grouped=bool(grouped))
-    answer = _Answer(found, grouped, groups)
+    answer = Output(found, grouped, groups)
     columns = tuple(answer.columns(select))
     having = select.args.get("having")
     order = select.args.get("order")
@@ -257,123 +169,6 @@ def _query(select: exp.Select, tables: Mapping[str, Table]) -> Query:
     _check_released(query)
     _check_size(query, found)
     return replace(query, text=_text(query, found))
-
-
-class _Answer:
-    """Reads SELECT, HAVING and ORDER BY into arithmetic on aggregates and keys, and collects the aggregates."""
-
-    def __init__(self, found: RowSet, keys: tuple[Key, ...], groups: int) -> None:
-        self.found, self.keys, self.groups = found, keys, groups
-        self.asked: dict[str, Asked] = {}
-        self.named: list[OutputColumn] = []  # what ORDER BY and HAVING may refer to by name or number
-
-    def columns(self, select: exp.Select) -> list[OutputColumn]:
-        for item in select.expressions:
-            node = item.this if isinstance(item, exp.Alias) else item
-            expression = self.released(node)
-            plain = isinstance(item, (exp.Alias, exp.Column))
-            name = item.alias_or_name if plain else node.sql("duckdb", comments=False).lower()
-            if any(column.name.lower() == name.lower() for column in self.named):
-                raise QueryRefused(f"Two columns are named {name!r}. Give one of them another name with AS.")
-            self.named.append(OutputColumn(name=name, expression=expression))
-        return self.named
-
-    @placed
-    def term(self, term: exp.Expr) -> Order:
-        only(term, "this", "desc", "nulls_first")
-        node = term.this
-        if isinstance(node, exp.Literal) and not node.is_string:
-            number = int(node.this) if str(node.this).isdigit() else 0
-            if not 1 <= number <= len(self.named):
-                raise QueryRefused(f"ORDER BY {node.this} names no column; there are {len(self.named)}.")
-            expression = self.named[number - 1].expression
-        else:
-            expression = self.released(node)
-        return Order(
-            expression=expression.copy(),
-            descending=bool(term.args.get("desc")),
-            nulls_first=bool(term.args.get("nulls_first")),
-        )
-
-    @placed
-    def released(self, node: exp.Expr) -> exp.Expr:
-        """`node` over placeholders and keys."""
-        if isinstance(node, AGGREGATES):
-            return self._aggregate(node)
-        key = self._key(node)
-        if key is not None:
-            return exp.column(f"k{key}")
-        if isinstance(node, exp.Column):
-            return self._by_name(node)
-        if isinstance(node, exp.AggFunc):
-            refuse_aggregate(node)
-        if isinstance(node, exp.If):
-            node = exp.Case(ifs=[exp.If(this=node.this, true=node.args["true"])], default=node.args.get("false"))
-        if not isinstance(node, (exp.Literal, exp.Boolean, exp.Null, exp.Case, exp.Paren, *FUNCTIONS)):
-            refuse(node)
-        return type(node)(**{name: self._part(part) for name, part in node.args.items()})
-
-    def _part(self, part: Any) -> Any:
-        if isinstance(part, list):
-            return [self._part(item) for item in part]
-        if isinstance(part, exp.If):  # one WHEN of a CASE
-            return exp.If(this=self.released(part.this), true=self.released(part.args["true"]))
-        return self.released(part) if isinstance(part, exp.Expr) else part
-
-    def _aggregate(self, node: exp.Expr) -> exp.Expr:
-        if is_mode(node):
-            chosen = mode(node, self.found, self.groups)
-            return chosen.shown(self._number(chosen.asked))
-        if is_pair(node):
-            return exp.Placeholder(this=str(self._paired(pair(node, self.found, self.groups))))
-        number = self._number(asked(node, self.found, self.groups))
-        placeholder = exp.Placeholder(this=str(number))
-        kind = node.this if isinstance(node, exp.Filter) else node
-        if not isinstance(kind, DEVIATIONS):
-            return placeholder
-        nothing = exp.Literal.number(0)  # noise can take a small variance below 0
-        return exp.Sqrt(this=exp.Greatest(this=placeholder, expressions=[nothing], ignore_nulls=True))
-
-    def _paired(self, parts: Sequence[Asked]) -> int:
-        """Return the number of a statistic of two columns: the sums of a pair are asked for once for all statistics."""
-        name = parts[0].value.sql("duckdb") if parts[0].value is not None else ""
-        keys = [f"{name} {number}" for number in range(len(parts))]
-        for one, text in zip(parts, keys, strict=True):
-            unused = one.pair and replace(one.pair, statistic=None)
-            self.asked.setdefault(text, replace(one, pair=unused))
-        wanted = parts[0].pair.statistic if parts[0].pair is not None else None
-        for text in keys:
-            known = self.asked[text]
-            if known.pair is not None and known.pair.statistic in (None, wanted):
-                shown = replace(known.pair, statistic=wanted)
-                self.asked[text] = replace(known, pair=shown, text=parts[0].text, plain=parts[0].plain)
-                return list(self.asked).index(text)
-        raise QueryRefused("These are more statistics of two columns than there are.")
-
-    def _number(self, one: Asked) -> int:
-        """Return the number of an aggregate; the same one twice is one."""
-        number = list(self.asked).index(one.text) if one.text in self.asked else len(self.asked)
-        self.asked.setdefault(one.text, one)
-        return number
-
-    def _key(self, node: exp.Expr) -> int | None:
-        """The number of the key that `node` is."""
-        if not self.keys or isinstance(node, (exp.Literal, exp.Boolean, exp.Null)):
-            return None
-        try:
-            text = bare(scalar(node, self.found.scope).plain)
-        except QueryRefused:
-            return None
-        return next((i for i, key in enumerate(self.keys) if bare(key.plain) == text), None)
-
-    def _by_name(self, node: exp.Column) -> exp.Expr:
-        for column in self.named:
-            if not node.table and column.name.lower() == node.name.lower():
-                return column.expression.copy()
-        self.found.scope.find(node)
-        raise QueryRefused(
-            f"{node.name} is a column of people's rows: put it in GROUP BY (with declared keys) or in an aggregate."
-        )
 
 
 def _whole(select: exp.Select, name: str) -> int | None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from sqlglot import exp
 
 from discretion.errors import QueryRefused
-from discretion.query import calendar, moment, operation, value
+from discretion.query import calendar, casting, moment, operation, value
 from discretion.query.operation import Operands
 from discretion.query.scalar import Scalar, literal, shown
 
@@ -141,8 +141,8 @@ FUNCTIONS: Mapping[type[exp.Expr], SqlFunction] = MappingProxyType(
             rule=moment.bucket, operands=("expression",), fixed=("this",), value=calendar.bucketed
         ),
         exp.DateDiff: SqlFunction(rule=moment.date_arithmetic, operands=_TWO, fixed=("unit",)),
-        exp.Cast: SqlFunction(rule=operation.cast, fixed=("to",)),
-        exp.TryCast: SqlFunction(rule=operation.cast, fixed=("to",)),
+        exp.Cast: SqlFunction(rule=casting.cast, fixed=("to",)),
+        exp.TryCast: SqlFunction(rule=casting.cast, fixed=("to",)),
         exp.Coalesce: _chosen(value.first_known, "this", "expressions"),
         exp.Nullif: _chosen(value.unless_equal, *_TWO),
         exp.Least: _chosen(value.extreme(min), "this", "expressions", slope="clamp"),

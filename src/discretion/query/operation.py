@@ -8,7 +8,6 @@ Doubles are made finite, and times put into the years 1 to 9999, before anything
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil, floor
 from typing import Any
 
 from sqlglot import exp
@@ -21,26 +20,7 @@ from discretion.query.scalar import TRUTH, Scalar, Side, literal, mixed, refuse_
 
 Operands = Mapping[str, Scalar | list[Scalar]]
 
-LONGEST_CAST = 50  # characters of any number, truth value or time
-_CASTS = {
-    exp.DType.TINYINT: "TINYINT",
-    exp.DType.SMALLINT: "SMALLINT",
-    exp.DType.INT: "INTEGER",
-    exp.DType.BIGINT: BIGINT,
-    exp.DType.FLOAT: "FLOAT",
-    exp.DType.DOUBLE: DOUBLE,
-    **dict.fromkeys((exp.DType.TEXT, exp.DType.VARCHAR), "VARCHAR"),
-    **dict.fromkeys((exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ), "TIMESTAMP"),
-    exp.DType.BOOLEAN: "BOOLEAN",
-    exp.DType.DATE: "DATE",
-}
 TIMES = ("date", "timestamp")
-_CASTABLE: dict[str, tuple[str, ...]] = {
-    "number": ("number", "text", "boolean"),
-    "boolean": ("number", "text", "boolean"),
-    "text": ("number", "text", "boolean", *TIMES),
-    **dict.fromkeys(TIMES, ("text", *TIMES)),
-}
 
 
 def comparison(node: exp.Expr, operands: Operands) -> Scalar:
@@ -207,60 +187,6 @@ def texts(node: exp.Expr, operands: Operands) -> Scalar:
     return replace(made, made=made.made + longest)
 
 
-def cast(node: exp.Expr, operands: Operands) -> Scalar:
-    """CAST and TRY_CAST, which are the same here: what cannot be cast is NULL."""
-    (value,), target = flat(operands), node.args["to"]
-    own = _decimal(target) if target.this == exp.DType.DECIMAL else _CASTS.get(target.this, "other")
-    found = DOUBLE if own == "FLOAT" else BIGINT if own in types.REACH else own
-    kind = "other" if own == "other" else types.kind_of(found)
-    if kind in TIMES and value.kind == "text" and value.literal:
-        return _moment(value, found)
-    if kind not in _CASTABLE.get(value.kind, ()):
-        raise QueryRefused(f"{shown(node)} is not possible. Cast between numbers, texts, booleans, dates, timestamps.")
-    low, high = (Fraction(0), Fraction(1)) if value.kind == "boolean" else (value.low, value.high)
-    if own in types.REACH:
-        low, high = None if low is None else Fraction(floor(low)), None if high is None else Fraction(ceil(high))
-    tame = value.tame.anywhere if kind == "boolean" else value.tame
-    result = built(node, {"this": tame}, sql_type=found, to=exp.DataType.build(own, dialect="duckdb"))
-    total = try_cast(tame.total, own)
-    known: dict[str, Any] = {"total": try_cast(total, DOUBLE) if own == "FLOAT" else total}
-    if kind == "number":
-        whole = own in types.REACH
-        known |= {"low": low, "high": high, "reach": types.REACH.get(own, 0), "whole": whole, "narrow": whole}
-    if kind == "text":
-        longest = value.longest or LONGEST_CAST
-        known |= {"longest": longest, "made": value.made + longest}
-    wild = found in (DOUBLE, "DATE", "TIMESTAMP")
-    known |= {"wild": wild, "values": TRUTH if kind == "boolean" else None}
-    return replace(result, required=value.required and _always_fits(value, own, kind), **known)
-
-
-def _always_fits(value: Scalar, own: str, kind: str) -> bool:
-    """Tell whether a cast has an answer for every value within declared bounds."""
-    if kind in ("text", "boolean") or value.kind in ("boolean", *TIMES):
-        return value.kind != "text" or kind == "text"
-    if value.kind == "text" or value.low is None or value.high is None:
-        return False
-    if own in types.REACH:
-        return bool(max(abs(value.low), abs(value.high)) < types.REACH[own] - 1)
-    before = {DOUBLE: 300, "FLOAT": 38}.get(own) or types.digits(own, 0)[0]
-    return bool(max(abs(value.low), abs(value.high)) < 10**before - 1)
-
-
-def _decimal(target: exp.Expr) -> str:
-    """The DECIMAL type a cast names, in one spelling: the database would refuse others after the charge."""
-    sizes = [one.name for one in target.expressions]
-    if all(size.isdigit() and len(size) < 4 for size in sizes) and len(sizes) <= 2:
-        width, scale = [*map(int, sizes), *(18, 0)[len(sizes) :]]
-        if len(sizes) == 1:
-            scale = 0
-        if 1 <= width <= types.MOST_DIGITS and scale <= width:
-            return f"DECIMAL({width},{scale})"
-    raise QueryRefused(
-        f"{shown(target)} is not a type. DECIMAL(width, scale) has a width from 1 to 38 and a scale of at most that."
-    )
-
-
 def choice(node: exp.Expr, operands: Operands) -> Scalar:
     """COALESCE, NULLIF, LEAST, GREATEST."""
     parts = alike(node, flat(operands))
@@ -302,7 +228,7 @@ def alike(node: exp.Expr, parts: Sequence[Scalar]) -> list[Scalar]:
     file are always texts, also where all of them are numbers.
     """
     if any(part.kind in TIMES for part in parts):
-        parts = [_moment(part) if part.kind == "text" and part.literal else part for part in parts]
+        parts = [moment_of(part) if part.kind == "text" and part.literal else part for part in parts]
     if any(part.kind == "number" for part in parts):
         parts = [_as_number(part) if part.number is not None else part for part in parts]
     kinds = {part.kind for part in parts} - {"null"}
@@ -400,8 +326,8 @@ def regrouped(operands: Operands, parts: Sequence[Scalar]) -> Operands:
     return {n: [next(supply) for _ in part] if isinstance(part, list) else next(supply) for n, part in operands.items()}
 
 
-def _moment(text: Scalar, sql_type: str = "") -> Scalar:
-    """A text in the query as the date or time it spells."""
+def moment_of(text: Scalar, sql_type: str = "") -> Scalar:
+    """Return a text in the query as the date or time it spells."""
     found = types.moment(str(text.value))
     if found is None:
         raise QueryRefused(
