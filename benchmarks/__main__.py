@@ -28,6 +28,7 @@ TOPICS = (
         "peers",
     ),
     "service",
+    "pages",
 )
 
 
