@@ -273,8 +273,8 @@ def test_times_with_a_zone_are_truncated_in_the_declared_zone_on_every_machine(t
         ({"d": ("2021-01-01", "2020-01-01")}, "must ascend"),
         ({"d": ("2020-01-01", "2020-02-30")}, "two numbers or two dates"),
         ({"d": ("2020-01-01 10:00", "2020-02-01")}, "has no times"),
-        ({"d": (0, 1)}, "are numbers, but it is DATE"),
-        ({"id": ("2020-01-01", "2021-01-01")}, "are dates, but it is BIGINT"),
+        ({"d": (0, 1)}, "are numbers, but the column holds DATE"),
+        ({"id": ("2020-01-01", "2021-01-01")}, "are dates, but the column holds BIGINT"),
     ],
 )
 def test_bounds_that_do_not_fit_are_refused(bounds: Any, told: str, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from discretion.preference import MICRO, Preference, Specification, allowance, r
 def test_a_preference_must_be_a_sensible_number(bad):
     with pytest.raises(InvalidPreference, match="from 0 to 1000"):
         Preference(name="odd", epsilon=bad)
-    with pytest.raises(InvalidPreference, match="at least one"):
+    with pytest.raises(InvalidPreference, match="At least one"):
         allowance([0.1, bad])
 
 

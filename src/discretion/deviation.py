@@ -48,7 +48,7 @@ class Error:
         stray to one side, so theirs is added to the whole width of the noise.
         """
         if not 0 < confidence < 1:
-            raise InvalidDeclaration(f"A confidence must be between 0 and 1, got {confidence!r}.")
+            raise InvalidDeclaration(f"A confidence must be between 0 and 1 (0.95 is 95%), got {confidence!r}.")
         missed = 1 - confidence
         if self.quantiles:
             return max(map(abs, self._ends(missed / 2)))

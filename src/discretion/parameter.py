@@ -30,10 +30,16 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
                 raise InvalidDeclaration(f"{function.__name__} has no option {name!r}.{did_you_mean(name, parameters)}")
         for name in needed:
             if name not in named:
-                raise InvalidDeclaration(f"{function.__name__} needs {name}=.{ADVICE.get(name, '')}")
+                raise InvalidDeclaration(f"{_asked(function, arguments)} needs {name}=.{ADVICE.get(name, '')}")
         return function(*arguments, **named)
 
     return called
+
+
+def _asked(function: Callable[..., Any], arguments: tuple[Any, ...]) -> str:
+    """Return what was asked for, with the name of its column if it has one: mean of 'age'."""
+    column = getattr(arguments[0], "name", None) if arguments else None
+    return f"{function.__name__} of {column!r}" if isinstance(column, str) and column else function.__name__
 
 
 def given(**options: object) -> dict[str, Any]:

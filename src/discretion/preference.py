@@ -39,7 +39,7 @@ def allowance(epsilon: ArrayLike) -> Integers:
     values = epsilons(epsilon)
     if not bool(np.all(np.isfinite(values) & (values >= 0) & (values <= LARGEST_EPSILON))):
         raise InvalidPreference(
-            f"Every epsilon must be from 0 to {LARGEST_EPSILON:g} (0: never use my data), got at least one that is "
+            f"Every epsilon must be a number from 0 (never use my data) to {LARGEST_EPSILON:g}. At least one is "
             "missing, negative, infinite or too large. Give everybody a value, or set a default level."
         )
     scaled = values * MICRO
@@ -57,7 +57,7 @@ def epsilons(chosen: ArrayLike | Sequence[str] | str, levels: Mapping[str, float
         return given.astype(np.float64)
     except (TypeError, ValueError):
         raise InvalidPreference(
-            "Every epsilon must be a number, or the name of a level that levels={'strict': 0.1, ...} explains."
+            "epsilon must be numbers or names of levels. Say what each name is worth: levels={'strict': 0.1, ...}."
         ) from None
 
 
@@ -182,5 +182,5 @@ def _named(names: Any, levels: Mapping[str, float]) -> list[float]:
         return [preferences[str(name)] for name in names]
     except KeyError:
         raise InvalidPreference(
-            f"Every preference must be one of {', '.join(map(repr, preferences))}, got at least one other."
+            f"epsilon has a name that is not in levels, which has {', '.join(map(repr, preferences))}."
         ) from None

@@ -296,4 +296,6 @@ class Stewardship:
             return name or names[0]
         if not names:
             raise InvalidDeclaration("Nobody is enrolled yet: begin with `register` or `protect`.")
-        raise InvalidDeclaration(f"Say which `register` is meant: the ledger holds {', '.join(map(repr, names))}.")
+        raise InvalidDeclaration(
+            f"The ledger has several registers: {', '.join(map(repr, names))}. Say which one, with `register`."
+        )

@@ -39,7 +39,15 @@ def test_everything_missing_or_wrong_is_told_in_one_go():
     with pytest.raises(InvalidDeclaration) as refusal:
         declared(person="", bounds={"region": (0, 1), "size": (0, 1)}, keys={"colour": ["red"]})
     told = str(refusal.value)
-    expected = ("`person`", "`epsilon`", "`register`", "'size'", "'colour'", "are numbers, but it is", "age INTEGER")
+    expected = (
+        "`person`",
+        "`epsilon`",
+        "`register`",
+        "'size'",
+        "'colour'",
+        "are numbers, but the column holds texts",
+        "age INTEGER",
+    )
     assert [] == [word for word in expected if word not in told]
 
 

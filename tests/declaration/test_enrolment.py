@@ -55,7 +55,7 @@ def test_what_is_no_preference_is_refused_without_being_quoted(preference):
 def test_a_new_preference_that_is_none_is_refused_in_words_of_its_own():
     enrolment, _ = enrolled([0.5], levels={"strict": 0.1})
     assert (0.1, 0.3) == (enrolment.worth_of("strict"), enrolment.worth_of("0.3"))
-    with pytest.raises(InvalidPreference, match=r"A new preference must be .* \('strict'\), got 'often'"):
+    with pytest.raises(InvalidPreference, match=r"A new choice must be .* \('strict'\), got 'often'"):
         enrolment.worth_of("often")
     with pytest.raises(InvalidPreference, match="got none"):
         enrolment.worth_of(" ")

@@ -1,10 +1,13 @@
 """What was admitted is answered about, whatever happens to the original; anything else is refused, uncharged."""
 
 import json
+import sqlite3
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -240,6 +243,45 @@ def test_warnings_reach_the_steward_and_nothing_else(tmp_path: Path) -> None:
         assert "outside" not in str(list(db.history()))
     with dn.connect(tmp_path / "l.discretion") as analyst:
         assert 0 == len(analyst.warnings())
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet", "sqlite", "duckdb"])
+def test_the_steward_is_told_how_many_values_do_not_fit_a_declared_type(kind: str, tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a", "b", "c", "d"], "epsilon": [CERTAIN] * 4, "x": ["1.5", "two", None, "n/a"]})
+    place = str(tmp_path / f"t.{kind}")
+    if kind == "csv":
+        text(tmp_path / "t.csv", ["a", "b", "c", "d"], ["1.5", "two", "", "n/a"])
+    elif kind == "json":
+        Path(place).write_text(json.dumps(rows.to_pylist()))
+    elif kind == "parquet":
+        pa.parquet.write_table(rows, place)
+    elif kind == "sqlite":
+        with closing(sqlite3.connect(place)) as db:
+            db.execute("CREATE TABLE t (id, epsilon, x)")
+            db.executemany("INSERT INTO t VALUES (?, ?, ?)", [tuple(row.values()) for row in rows.to_pylist()])
+            db.commit()
+        place += "#t"
+    else:
+        with duckdb.connect(place) as made:
+            made.register("rows", rows)
+            made.execute("CREATE TABLE t AS SELECT * FROM rows")
+        place += "#t"
+    with dn.connect(tmp_path / "l.discretion") as db:
+        db.protect("t", place, person="id", epsilon="epsilon", types={"x": "DOUBLE"}, bounds={"x": (0, 9)})
+        assert [
+            "Column 'x' is declared DOUBLE: 2 values do not fit and are read as NULL. Write such values like 1.5."
+        ] == [row["text"] for row in db.warnings()]
+        assert 3 == count(db, "x IS NULL")
+
+
+def test_values_that_stop_fitting_are_told_at_refresh(tmp_path: Path) -> None:
+    with protected(tmp_path, text(tmp_path / "t.csv", ["a", "b"], ["1", "2"])) as db:
+        assert [] == list(db.warnings())
+        text(tmp_path / "t.csv", ["a", "b"], ["1", "unknown"])
+        db.refresh("t")
+        assert [
+            "Column 'x' is declared BIGINT: 1 value does not fit and is read as NULL. Write such values like 42."
+        ] == [row["text"] for row in db.warnings()]
 
 
 @pytest.mark.parametrize(("last", "told"), [(None, []), ("u", ["k = NULL"])])

@@ -57,11 +57,11 @@ def bounds_of(bounds: Any) -> tuple[Fraction, Fraction]:
         low, high = map(_exactly, bounds)
     except (TypeError, ValueError, OverflowError):
         raise InvalidDeclaration(
-            f"bounds must be two finite numbers or dates (low, high) that you know without looking at the data, got "
+            f"bounds must be (low, high): two finite numbers or dates that you know without looking at the data. Got "
             f"{bounds!r}."
         ) from None
     if not low < high:
-        raise InvalidDeclaration(f"bounds must ascend, got {bounds[0]} to {bounds[1]}.")
+        raise InvalidDeclaration(f"The lower bound must be below the upper one, got ({bounds[0]}, {bounds[1]}).")
     if max(-low, high) > LARGEST_BOUND or high - low < 1 / LARGEST_BOUND:
         raise InvalidDeclaration(
             f"bounds must be within ±1e100 and not closer than 1e-100, got {bounds[0]} to {bounds[1]}."

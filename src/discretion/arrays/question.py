@@ -129,8 +129,8 @@ def _each(asking: ArrayChoices, number: int, what: str) -> Floats:
         return np.full(number, chosen)
     if chosen.shape != (number,):
         raise InvalidDeclaration(
-            f"There must be one epsilon per {what}, or one for everybody: got {number} {what}s and epsilons of shape "
-            f"{chosen.shape}."
+            f"Give one epsilon per {what}, or one for everybody. Got {chosen.size:,} epsilons for {number:,} "
+            f"{'people' if what == 'person' else 'rows'}."
         )
     return chosen
 

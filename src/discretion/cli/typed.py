@@ -82,7 +82,7 @@ def _ends(text: str) -> tuple[float, float] | tuple[str, str]:
 
 def number(text: str) -> float:
     """One number."""
-    return number_or(text, "a number")
+    return number_or(text, "a number such as 0.5")
 
 
 def whole(text: str | int) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from discretion.declaration.span import TIMED, is_moment, span_of
 from discretion.declaration.table import LONGEST_TEXT, Lookup, Policy, Table
-from discretion.errors import InvalidDeclaration
+from discretion.errors import InvalidDeclaration, did_you_mean
 
 NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|REAL|DECIMAL.*", re.IGNORECASE)
 
@@ -134,10 +134,21 @@ def _unfit(columns: Mapping[str, str], named: Set[str], bounds: Mapping[str, Any
     texts = [column for column in numbers if not NUMBER.fullmatch(columns.get(column, "DOUBLE"))]
     times = [column for column in bounds if column in dated and not TIMED.fullmatch(columns.get(column, "DATE"))]
     return [
-        *(f"there is no column {column!r}" for column in sorted(named - set(columns))),
-        *(f"bounds of {column!r} are numbers, but it is {columns[column]}" for column in texts),
-        *(f"bounds of {column!r} are dates, but it is {columns[column]}" for column in times),
+        *(f"there is no column {column!r}.{did_you_mean(column, columns)}" for column in sorted(named - set(columns))),
+        *(f"bounds of {column!r} are numbers, but {_held(columns[column], 'DOUBLE', column)}" for column in texts),
+        *(f"bounds of {column!r} are dates, but {_held(columns[column], 'DATE', column)}" for column in times),
     ]
+
+
+def _held(kind: str, wanted: str, column: str) -> str:
+    """Say what a column holds instead of numbers or dates, and how its texts can be read as them."""
+    if kind != "VARCHAR":
+        return f"the column holds {kind}"
+    comma = "If its numbers look like 1,5, give decimal=',' (--decimal ,). " if wanted == "DOUBLE" else ""
+    return (
+        f"the column holds texts. {comma}If only some of its values are not {'numbers' if comma else 'dates'}, give "
+        f"types={{{column!r}: {wanted!r}}} (--types {column}={wanted}): those become NULL, and you are told how many"
+    )
 
 
 def _typed(value: Any, column: str, kind: str) -> Any:

@@ -84,7 +84,7 @@ class Enrolment:
         epsilon = self._stated(preference)
         if epsilon is None or isnan(epsilon):
             got = "none" if epsilon is not None else repr(preference)
-            raise InvalidPreference(f"A new preference must be a number or a named level ({self._names}), got {got}.")
+            raise InvalidPreference(f"A new choice must be a number or the name of a level ({self._names}), got {got}.")
         return epsilon
 
     def _worth(self, found: Sequence[Any]) -> Integers:
@@ -92,8 +92,8 @@ class Enrolment:
         read = [self._stated(preference) for preference in found]
         if None in read:
             raise InvalidPreference(
-                f"Every preference in column {self.epsilon!r} must be a number or a named level ({self._names}), "
-                "got at least one other. Declare what its name is worth, as one of the `levels`."
+                f"Column {self.epsilon!r} has a choice that is neither a number nor the name of a level "
+                f"({self._names}). Say what each name is worth: levels={{'strict': 0.1, ...}} (--level strict=0.1)."
             )
         stated = np.array(read, dtype=np.float64)
         missing = np.isnan(stated)
@@ -107,7 +107,7 @@ class Enrolment:
 
     @property
     def _names(self) -> str:
-        return ", ".join(map(repr, self.levels)) or "none is declared"
+        return ", ".join(map(repr, self.levels)) or "no level is declared"
 
     def _stated(self, preference: Any) -> float | None:
         """The ε somebody stated, nan where they stated none; None where it is neither a number nor a name."""

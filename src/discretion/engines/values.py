@@ -144,7 +144,7 @@ def _array(values: Any) -> tuple[Any, bool]:
     dtype = getattr(values, "dtype", None)
     nullable = not (isinstance(dtype, np.dtype) and dtype.kind in "iub") or isinstance(values, np.ma.MaskedArray)
     if np.ndim(values) != 1:
-        raise InvalidDeclaration(f"There must be one value per row in one dimension, got {np.ndim(values)} dimensions.")
+        raise InvalidDeclaration(f"Give one column of values, such as frame['age']. Got {np.ndim(values)} dimensions.")
     try:
         return pa.array(values, from_pandas=True), nullable
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -177,7 +177,13 @@ def _cast(array: Any, target: Any) -> Any:
             raise NotImplementedError
         return array.cast(target, safe=False)
     except (pa.ArrowException, NotImplementedError):
-        raise InvalidDeclaration(f"Values must be numbers, got {array.type}.") from None
+        raise InvalidDeclaration(f"The values must be numbers, got {_kind(array.type)}.") from None
+
+
+def _kind(type: pa.DataType) -> str:
+    """Name a type as people do."""
+    is_text = pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type)
+    return "texts. Convert them first, for example with pandas.to_numeric" if is_text else str(type)
 
 
 def _plain(array: Any) -> NDArray[Any]:

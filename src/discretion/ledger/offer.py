@@ -77,7 +77,9 @@ def exact(share: float | Fraction) -> Fraction:
     """The share as it was written: 0.1 is one tenth, not the double next to it."""
     fraction = share if isinstance(share, Fraction) else Fraction(str(share))
     if not 0 < fraction <= 1:
-        raise InvalidDeclaration(f"share must be above 0 and at most 1, got {share!r}.")
+        raise InvalidDeclaration(
+            f"share must be above 0 and at most 1 (0.1 is a tenth of each allowance), got {share!r}."
+        )
     return fraction
 
 

@@ -60,7 +60,9 @@ def load(db: sa.Connection, name: str) -> Register:
     """The register of this name."""
     row = db.execute(_NAMED, {"wanted": name}).one_or_none()
     if row is None:
-        raise InvalidDeclaration(f"There is no register {name!r}; enrol it with `register` or `protect` first.")
+        raise InvalidDeclaration(
+            f"There is no register or table {name!r}. `balance` shows all; `protect` and `register` make one."
+        )
     return _register(row)
 
 

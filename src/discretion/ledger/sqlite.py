@@ -54,7 +54,7 @@ def opened(path: Path, *, read_only: bool = False) -> sa.Engine:
     except (sqlite3.Error, SQLAlchemyError) as error:
         engine.dispose()
         if "SQLITE_NOTADB" in (told := reason(error)):
-            told = "is not a ledger, or damaged at its beginning."
+            told = "is not a ledger, or its beginning is damaged."
         raise LedgerFailed(f"The ledger {str(path)!r} {told} {UNCHANGED}") from None
     if not writable and not read_only:
         raise LedgerFailed(
@@ -70,7 +70,7 @@ def _status(path: Path) -> os.stat_result:
     except OSError as error:
         raise LedgerFailed(f"The ledger {str(path)!r} cannot be read: {error.strerror}.") from None
     if not stat.S_ISREG(status.st_mode):
-        raise LedgerFailed(f"The ledger {str(path)!r} cannot be read: it is not a file.")
+        raise LedgerFailed(f"The ledger {str(path)!r} cannot be read: it is a folder, not a file. Give a file in it.")
     if not os.access(path, os.R_OK):
         raise LedgerFailed(f"The ledger {str(path)!r} cannot be read: Permission denied.")
     if status.st_size == 0:
@@ -79,7 +79,7 @@ def _status(path: Path) -> os.stat_result:
             f"A new ledger needs a path that does not exist. {UNCHANGED}"
         )
     if status.st_size < 512:  # the smallest database
-        raise LedgerFailed(f"{str(path)!r} is not a ledger, or damaged at its beginning. {UNCHANGED}")
+        raise LedgerFailed(f"{str(path)!r} is not a ledger, or its beginning is damaged. {UNCHANGED}")
     return status
 
 

@@ -228,7 +228,9 @@ class Store:
 def _sqlite(path: Path, *, create: bool, read_only: bool) -> sa.Engine:
     if not sqlite.exists(path):
         if not create:
-            raise LedgerFailed(f"There is no ledger {str(path)!r}. Check the path, or make one with `register`.")
+            raise LedgerFailed(
+                f"There is no ledger {str(path)!r}. Check the path. `protect` and `register` make a new one."
+            )
         with sqlite.Draft(path) as engine:
             _create(engine)
     return sqlite.opened(path, read_only=read_only)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Literal
 
-from discretion.errors import InvalidDeclaration
+from discretion.errors import InvalidDeclaration, did_you_mean
 
 Assume = Literal["independent", "gradual"] | float | None
 
@@ -28,6 +28,7 @@ class Belief:
         if not (self.assume in (None, "gradual", "independent") or beta_is_fine):
             raise InvalidDeclaration(
                 f'assume must be None, "gradual", "independent" or a number from 0 to 1, got {self.assume!r}.'
+                f"{did_you_mean(str(self.assume), ('gradual', 'independent'))}"
             )
         if self.expect is not None:
             try:

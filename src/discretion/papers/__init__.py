@@ -5,7 +5,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 
-from discretion.errors import InvalidDeclaration
+from discretion.errors import InvalidDeclaration, did_you_mean
 from discretion.papers import (
     hdp,
     hdp_groups,
@@ -50,7 +50,8 @@ def plan(
     wanted = list(dict.fromkeys(ids)) or list(FIGURES)
     unknown = [name for name in wanted if name not in FIGURES]
     if unknown:
-        raise InvalidDeclaration(f"A figure must be one of {', '.join(FIGURES)}, got {', '.join(unknown)}.")
+        near = did_you_mean(unknown[0], FIGURES)
+        raise InvalidDeclaration(f"There is no figure {unknown[0]!r}.{near} All figures: {', '.join(FIGURES)}.")
     if runs is not None and runs < 2:
         raise InvalidDeclaration(f"A standard error needs at least two runs, got {runs}.")
     kind = recognise(data) if data is not None else None

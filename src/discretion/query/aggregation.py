@@ -164,17 +164,23 @@ def measured(node: exp.Expr, relation: RowSet) -> Scalar:
         name = value.plain.sql("duckdb")
         function = type(node)(this=exp.null()).sql("duckdb").partition("(")[0]
         raise QueryRefused(
-            f"{shown(node)} needs bounds: without them one person could move it without limit. Ask the steward to "
-            f"declare {_declarable(relation, name)}, or write {function}(LEAST(GREATEST({name}, 0), 100)) with yours."
+            f"{shown(node)} needs bounds: without them one person could move it without limit. "
+            f"{_declarable(relation, value)}rite {function}(LEAST(GREATEST({name}, 0), 100)) with bounds of yours."
         )
     return value.tame
 
 
-def _declarable(relation: RowSet, name: str) -> str:
-    """Say which declaration would give a number bounds."""
-    if relation.gathered is None:
-        return f"bounds for {name}"
-    return f"rows_per_person, and the bounds of what {name} is computed from"
+def _declarable(relation: RowSet, value: Scalar) -> str:
+    """Say which declaration would give a number bounds; columns of a lookup cannot have any."""
+    name, own = value.plain.sql("duckdb"), {column.lower() for column in relation.table.columns}
+    if relation.gathered is not None:
+        return f"Ask the steward to declare rows_per_person, and the bounds of what {name} is computed from, or w"
+    used = dict.fromkeys(column.name for column in value.plain.find_all(exp.Column))
+    if any(column.lower() not in own for column in used):
+        return "Columns of a lookup have no declared bounds, so w"
+    bounded = {column.lower() for column in relation.table.bounds}
+    lacking = [column for column in used if column.lower() not in bounded]
+    return f"Ask the steward to declare bounds for {', '.join(lacking)}, or w" if lacking else "W"
 
 
 def refuse_aggregate(node: exp.Expr) -> None:

@@ -212,7 +212,8 @@ class _Above:
             if aliases and not node.table and node.name.lower() in {name.lower() for name in self.names}:
                 return node
             raise QueryRefused(
-                f"{node.name} is a column of people's rows: put it in GROUP BY (with declared keys) or in an aggregate."
+                f"{node.name} is a column of people's rows, which are never listed. Put it in an aggregate such as "
+                f"AVG({node.name}), or in GROUP BY if its keys are declared."
             )
         return self._parts(node, aliases)
 

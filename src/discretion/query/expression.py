@@ -39,10 +39,13 @@ _REASONS: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
         (exp.Rand, exp.Uuid, exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp),
         "the same question must mean the same tomorrow. Write the value out, such as DATE '2024-12-31'.",
     ),
-    ((exp.Placeholder, exp.Parameter), "it is a parameter without a value. Pass it in `params`."),
+    (
+        (exp.Placeholder, exp.Parameter),
+        "this parameter has no value. Give one: params=[40] for ?, params={'age': 40} for $age, or --param age=40.",
+    ),
     (
         (exp.Star, exp.Columns),
-        "a release has no rows to list. Name keys and aggregates such as COUNT(*) or AVG(column).",
+        "rows of people are never listed. Ask for keys and aggregates, such as COUNT(*) or AVG(column).",
     ),
     ((exp.Interval,), "an interval can only be added to or subtracted from a date."),
 )

@@ -158,5 +158,6 @@ class Output:
                 return column.expression.copy()
         self.found.scope.find(node)
         raise QueryRefused(
-            f"{node.name} is a column of people's rows: put it in GROUP BY (with declared keys) or in an aggregate."
+            f"{node.name} is a column of people's rows, which are never listed. Put it in an aggregate such as "
+            f"AVG({node.name}), or in GROUP BY if its keys are declared."
         )

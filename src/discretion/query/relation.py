@@ -108,11 +108,12 @@ def _source(node: exp.Expr, tables: Tables) -> RowSet:
 
 
 def _no_table(node: exp.Expr, tables: Tables) -> NoReturn:
+    named = repr(node.name) if node.name and shown(node).strip('"') == node.name else shown(node)
     if not tables.protected:
-        raise QueryRefused(f"{shown(node)} is no protected table: none is protected yet. Begin with `protect`.")
+        raise QueryRefused(f"There is no protected table {named}: none is protected yet. Begin with `protect`.")
     raise QueryRefused(
-        f"{shown(node)} is no protected table. FROM takes one of {listed(tables.protected)}, or a subquery that only "
-        "filters or projects one; never a file, a function or VALUES."
+        f"There is no protected table {named}; there is {listed(tables.protected)}. FROM takes such "
+        "a table, or a subquery that filters or projects one; never a file, a function or VALUES."
         f"{did_you_mean(node.name, tables.protected) if isinstance(node, exp.Table) else ''}"
     )
 
@@ -220,4 +221,6 @@ def _protected_side(join: exp.Join, alias: str, lookup: Lookup) -> exp.Expr:
         ):
             side: exp.Expr = mine
             return side
-    raise QueryRefused(f"Join {alias} on its unique key alone: ON your_column = {alias}.{lookup.key}.")
+    raise QueryRefused(
+        f"{alias} can only be joined on its unique key, written with its name: ON your_column = {alias}.{lookup.key}."
+    )

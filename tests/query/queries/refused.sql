@@ -1,50 +1,50 @@
 SELECT * FROM patients
--- > * is not allowed: a release has no rows to list. Name keys and aggregates such as COUNT(*) or AVG(column).
+-- > * is not allowed: rows of people are never listed. Ask for keys and aggregates, such as COUNT(*) or AVG(column).
 
 SELECT age FROM patients
--- > age is a column of people's rows: put it in GROUP BY (with declared keys) or in an aggregate.
+-- > age is a column of people's rows, which are never listed. Put it in an aggregate such as AVG(age), or in GROUP BY if its keys are declared.
 
 SELECT region FROM patients GROUP BY region
 -- > A question must ask for an aggregate, such as COUNT(*) or AVG(column).
 
 SELECT age, COUNT(*) FROM patients GROUP BY region
--- > age is a column of people's rows: put it in GROUP BY (with declared keys) or in an aggregate.
+-- > age is a column of people's rows, which are never listed. Put it in an aggregate such as AVG(age), or in GROUP BY if its keys are declared.
 
 SELECT DISTINCT region FROM patients
 -- > SELECT DISTINCT lists values of people's rows. Ask COUNT(*) ... GROUP BY a column with declared keys.
 
 SELECT COUNT(*) FROM nowhere
--- > nowhere is no protected table. FROM takes one of patients, visits, or a subquery that only filters or projects one; never a file, a function or VALUES.
+-- > There is no protected table 'nowhere'; there is patients, visits. FROM takes such a table, or a subquery that filters or projects one; never a file, a function or VALUES.
 
 SELECT COUNT(*) FROM 'patients.parquet'
--- > "patients.parquet" is no protected table. FROM takes one of patients, visits, or a subquery that only filters or projects one; never a file, a function or VALUES.
+-- > There is no protected table 'patients.parquet'; there is patients, visits. FROM takes such a table, or a subquery that filters or projects one; never a file, a function or VALUES.
 
 SELECT COUNT(*) FROM "/etc/passwd"
--- > "/etc/passwd" is no protected table. FROM takes one of patients, visits, or a subquery that only filters or projects one; never a file, a function or VALUES.
+-- > There is no protected table '/etc/passwd'; there is patients, visits. FROM takes such a table, or a subquery that filters or projects one; never a file, a function or VALUES.
 
 SELECT COUNT(*) FROM read_csv('/etc/passwd')
--- > READ_CSV('/etc/passwd') is no protected table. FROM takes one of patients, visits, or a subquery that only filters or projects one; never a file, a function or VALUES.
+-- > There is no protected table READ_CSV('/etc/passwd'); there is patients, visits. FROM takes such a table, or a subquery that filters or projects one; never a file, a function or VALUES.
 
 SELECT COUNT(*) FROM read_parquet('patients.parquet')
--- > READ_PARQUET('patients.parquet') is no protected table. FROM takes one of patients, visits, or a subquery that only filters or projects one; never a file, a function or VALUES.
+-- > There is no protected table READ_PARQUET('patients.parquet'); there is patients, visits. FROM takes such a table, or a subquery that filters or projects one; never a file, a function or VALUES.
 
 SELECT COUNT(*) FROM glob('*')
--- > GLOB('*') is no protected table. FROM takes one of patients, visits, or a subquery that only filters or projects one; never a file, a function or VALUES.
+-- > There is no protected table GLOB('*'); there is patients, visits. FROM takes such a table, or a subquery that filters or projects one; never a file, a function or VALUES.
 
 SELECT COUNT(*) FROM duckdb_settings()
--- > DUCKDB_SETTINGS() is no protected table. FROM takes one of patients, visits, or a subquery that only filters or projects one; never a file, a function or VALUES.
+-- > There is no protected table DUCKDB_SETTINGS(); there is patients, visits. FROM takes such a table, or a subquery that filters or projects one; never a file, a function or VALUES.
 
 SELECT COUNT(*) FROM information_schema.tables
--- > information_schema.tables is no protected table. FROM takes one of patients, visits, or a subquery that only filters or projects one; never a file, a function or VALUES.
+-- > There is no protected table information_schema.tables; there is patients, visits. FROM takes such a table, or a subquery that filters or projects one; never a file, a function or VALUES.
 
 SELECT COUNT(*) FROM main.patients
--- > main.patients is no protected table. FROM takes one of patients, visits, or a subquery that only filters or projects one; never a file, a function or VALUES. Did you mean 'patients'?
+-- > There is no protected table main.patients; there is patients, visits. FROM takes such a table, or a subquery that filters or projects one; never a file, a function or VALUES. Did you mean 'patients'?
 
 SELECT COUNT(*) FROM (VALUES (1), (2)) AS t(x)
--- > (VALUES (1), (2)) AS t(x) is no protected table. FROM takes one of patients, visits, or a subquery that only filters or projects one; never a file, a function or VALUES.
+-- > There is no protected table (VALUES (1), (2)) AS t(x); there is patients, visits. FROM takes such a table, or a subquery that filters or projects one; never a file, a function or VALUES.
 
 SELECT COUNT(*) FROM range(10)
--- > RANGE(0, 10) is no protected table. FROM takes one of patients, visits, or a subquery that only filters or projects one; never a file, a function or VALUES.
+-- > There is no protected table RANGE(0, 10); there is patients, visits. FROM takes such a table, or a subquery that filters or projects one; never a file, a function or VALUES.
 
 SELECT COUNT(*)
 -- > A question needs FROM and one protected table: patients, visits.
@@ -62,10 +62,10 @@ SELECT COUNT(*) FROM patients CROSS JOIN visits
 -- > CROSS JOIN is not allowed between protected tables. Use JOIN or LEFT JOIN on the person.
 
 SELECT COUNT(*) FROM visits JOIN sites ON visits.site <> sites.code
--- > Join sites on its unique key alone: ON your_column = sites.code.
+-- > sites can only be joined on its unique key, written with its name: ON your_column = sites.code.
 
 SELECT COUNT(*) FROM visits JOIN sites ON visits.kind = sites.city
--- > Join sites on its unique key alone: ON your_column = sites.code.
+-- > sites can only be joined on its unique key, written with its name: ON your_column = sites.code.
 
 SELECT COUNT(*) FROM visits JOIN sites ON visits.minutes = sites.code
 -- > The join on sites.code compares a number with a text. CAST the first.
@@ -179,7 +179,7 @@ SELECT COUNT(DISTINCT id, age) FROM patients
 -- > COUNT(DISTINCT CASE WHEN id IS NULL THEN NULL WHEN age IS... is not allowed: only people can be counted once, by COUNT(DISTINCT id).
 
 SELECT AVG(epsilon) FROM patients
--- > AVG(epsilon) needs bounds: without them one person could move it without limit. Ask the steward to declare bounds for epsilon, or write AVG(LEAST(GREATEST(epsilon, 0), 100)) with yours.
+-- > AVG(epsilon) needs bounds: without them one person could move it without limit. Ask the steward to declare bounds for epsilon, or write AVG(LEAST(GREATEST(epsilon, 0), 100)) with bounds of yours.
 
 SELECT SUM(DISTINCT income) FROM patients
 -- > SUM(DISTINCT income) is not allowed: DISTINCT and ORDER BY inside an aggregate. Leave them out.
@@ -194,10 +194,10 @@ SELECT SUM(1) FROM patients
 -- > SUM(1) is over a constant. Ask for COUNT(*), and do arithmetic on the answer.
 
 SELECT SUM(LN(age - 50)) FROM patients
--- > SUM(LN(age - 50)) needs bounds: without them one person could move it without limit. Ask the steward to declare bounds for LN(age - 50), or write SUM(LEAST(GREATEST(LN(age - 50), 0), 100)) with yours.
+-- > SUM(LN(age - 50)) needs bounds: without them one person could move it without limit. Write SUM(LEAST(GREATEST(LN(age - 50), 0), 100)) with bounds of yours.
 
 SELECT SUM(income / age) FROM patients
--- > SUM(income / age) needs bounds: without them one person could move it without limit. Ask the steward to declare bounds for income / age, or write SUM(LEAST(GREATEST(income / age, 0), 100)) with yours.
+-- > SUM(income / age) needs bounds: without them one person could move it without limit. Write SUM(LEAST(GREATEST(income / age, 0), 100)) with bounds of yours.
 
 SELECT MODE(note) FROM patients
 -- > MODE(note) chooses among values that are known in public. GROUP BY note needs values that are known in public, because which values occur is private. Ask the steward to declare keys (declared: grade, region), or write CASE WHEN ... THEN 'value' ELSE 'other' END.
@@ -320,10 +320,10 @@ SELECT COUNT(*) FROM patients WHERE note = GETENV('HOME')
 -- > GETENV('HOME') is not on the list of what is known to be safe. Use comparisons, AND/OR/NOT, IN, BETWEEN, LIKE, IS NULL, CASE, arithmetic, date parts, CAST or a function of docs/sql.md.
 
 SELECT COUNT(*) FROM patients WHERE note = $1
--- > $1 is not allowed: it is a parameter without a value. Pass it in `params`.
+-- > $1 is not allowed: this parameter has no value. Give one: params=[40] for ?, params={'age': 40} for $age, or --param age=40.
 
 SELECT COUNT(*) FROM patients WHERE age = ?
--- > ? is not allowed: it is a parameter without a value. Pass it in `params`.
+-- > ? is not allowed: this parameter has no value. Give one: params=[40] for ?, params={'age': 40} for $age, or --param age=40.
 
 SELECT COUNT(*) FROM patients WHERE [age][1] = 3
 -- > [age][1] is not on the list of what is known to be safe. Use comparisons, AND/OR/NOT, IN, BETWEEN, LIKE, IS NULL, CASE, arithmetic, date parts, CAST or a function of docs/sql.md.
@@ -368,13 +368,13 @@ SELECT COUNT(*) FROM patients HAVING AVG(age)
 -- > HAVING needs a condition on released values, such as COUNT(*) > 100.
 
 SELECT COUNT(*) FROM patients HAVING age > 3
--- > age is a column of people's rows: put it in GROUP BY (with declared keys) or in an aggregate.
+-- > age is a column of people's rows, which are never listed. Put it in an aggregate such as AVG(age), or in GROUP BY if its keys are declared.
 
 SELECT region, COUNT(*) FROM patients GROUP BY region HAVING region + 1 > 2
 -- > region + 1 mixes number and text. CAST one side to the type of the other.
 
 SELECT region, COUNT(*) FROM patients GROUP BY region ORDER BY age
--- > age is a column of people's rows: put it in GROUP BY (with declared keys) or in an aggregate.
+-- > age is a column of people's rows, which are never listed. Put it in an aggregate such as AVG(age), or in GROUP BY if its keys are declared.
 
 SELECT region, COUNT(*) FROM patients GROUP BY region ORDER BY 5
 -- > ORDER BY 5 names no column; there are 2.
@@ -389,7 +389,7 @@ SELECT COUNT(*) || 'x' AS t FROM patients
 -- > COUNT(*) || 'x' needs a text, got a number. CAST it AS VARCHAR first.
 
 SELECT COLUMNS('a.*') FROM patients
--- > COLUMNS('a.*') is not allowed: a release has no rows to list. Name keys and aggregates such as COUNT(*) or AVG(column).
+-- > COLUMNS('a.*') is not allowed: rows of people are never listed. Ask for keys and aggregates, such as COUNT(*) or AVG(column).
 
 SELECT COUNT(*) INTO other FROM patients
 -- > SELECT INTO writes a table, and a question cannot write.

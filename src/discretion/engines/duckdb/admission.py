@@ -27,6 +27,7 @@ from discretion.engines.backend import Admission
 from discretion.engines.duckdb import lakehouse
 from discretion.engines.duckdb.connections import described, silence
 from discretion.engines.duckdb.database import postgres_rows, sqlite_rows
+from discretion.engines.duckdb.misfit import misfits, stream_misfits, typed_misfits
 from discretion.engines.duckdb.place import (
     ZONED,
     is_table,
@@ -45,6 +46,7 @@ from discretion.engines.duckdb.text import (
     guess,
     in_utf8,
     not_utf8,
+    present,
     stage_csv,
     stage_excel,
     stage_json,
@@ -204,6 +206,7 @@ def _staged(
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Let the rows be seen under one name; return each column as SQL, and hints."""
     source, types = request.source, dict(request.source.types)
+    told: tuple[str, ...] = ()
     if source.kind in lakehouse.KINDS and not place:
         connection.register(STAGED, _in_utc(lakehouse.partitioned_rows(source)))
         found = described(connection, f"SELECT * FROM {STAGED}")
@@ -214,22 +217,31 @@ def _staged(
         return _texts(connection, replace(request, source=source), opened, private)
     if source.kind in ("sqlite", "postgresql"):
         reading = sqlite_rows if source.kind == "sqlite" else postgres_rows
-        reader, found = opened.enter_context(reading(source))
-        connection.register(STAGED, reader)
-        types = {**found, **types}
-    elif source.kind == "arrow":
-        connection.register(STAGED, _in_utc(_arrow_rows(_files(source))))
+        with reading(source) as (rows, found):  # a stream is read once, so values that do not fit are counted before
+            types = {**found, **types}
+            told = stream_misfits(connection, rows, types)
+        connection.register(STAGED, opened.enter_context(reading(source))[0])
     elif source.kind == "duckdb":
         connection.execute(f"CREATE VIEW {STAGED} AS SELECT * FROM {table_in(f'#{source.table}', 'given')}")
-    elif place.endswith("/"):
+    elif source.kind != "arrow" and place.endswith("/"):
         connection.execute(f"CREATE VIEW {STAGED} AS {_rows(place)}")
-    else:  # Arrow reads times that DuckDB cannot, and keeps their unit
-        files = [path for path, *_ in stamps(place or source.places[0])]
-        connection.register(STAGED, _in_utc(_datasets().dataset(files, format="parquet")))
+    else:
+        told = stream_misfits(connection, _arrow_or_parquet(source, place), types)
+        connection.register(STAGED, _arrow_or_parquet(source, place))
     found = described(connection, f"SELECT * FROM {STAGED}")
     if unknown := sorted(set(types) - set(found)):
         raise InvalidDeclaration(f"`types` names {unknown[0]!r}, but {str(source)!r} has no such column.")
-    return {name: f"TRY_CAST({named(name)} AS {types[name]})" if name in types else named(name) for name in found}, ()
+    if source.kind == "duckdb" or place.endswith("/"):
+        told = typed_misfits(connection, STAGED, types)
+    return {name: f"TRY_CAST({named(name)} AS {types[name]})" if name in types else named(name) for name in found}, told
+
+
+def _arrow_or_parquet(source: Source, place: str) -> Any:
+    """Return rows as Arrow reads them: it reads times that DuckDB cannot, and keeps their unit."""
+    if source.kind == "arrow":
+        return _in_utc(_arrow_rows(_files(source)))
+    files = [path for path, *_ in stamps(place or source.places[0])]
+    return _in_utc(_datasets().dataset(files, format="parquet"))
 
 
 def _texts(
@@ -250,11 +262,14 @@ def _texts(
     if unknown := sorted(set(source.types) - set(found)):
         raise InvalidDeclaration(f"`types` names {unknown[0]!r}, but {str(source)!r} has no such column.")
     hints = [one.hint for name, one in found.items() if name not in {person, *request.known, *source.types}]
+    other: dict[str, str] = {}
     for name, sql_type in {**request.known, **source.types, person: request.known.get(person, "VARCHAR")}.items():
         if name in found and found[name].sql_type != sql_type:
             found[name] = Guess(sql_type=sql_type)
+            other |= {name: sql_type} if sql_type != "VARCHAR" else {}
     casts = {name: cast(name, one, source, is_person=name == person) for name, one in found.items()}
-    return casts, tuple(filter(None, hints))
+    told = misfits(connection, STAGED, {name: (present(name, source), casts[name]) for name in other}, other)
+    return casts, (*filter(None, hints), *told)
 
 
 def _sound_rows(connection: duckdb.DuckDBPyConnection, rows: str, person: str) -> str:
