@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from clinics import clinic
-from discretion.answer import Question, _identity
+from discretion.answer import Question
 from discretion.errors import InvalidDeclaration, QueryRefused, Unsuitable
 from discretion.plan.option import checked, options_of
+from discretion.state import identity_of
 
 COUNT = "SELECT COUNT(*) FROM patients WHERE smoker"
 MEDIAN = "SELECT MEDIAN(age) FROM patients"
@@ -106,7 +107,7 @@ def test_questions_without_options_keep_the_identity_they_had():
     known = {"sql": query.text, "share": 0.1, "mechanism": "auto", "assume": None, "expect": [0.0, 1.0]}
     known |= {"with_interval": False, "partial": False, "analyst": ""}
     expected = sha256(dumps([known, table.identity(), []], sort_keys=True).encode()).hexdigest()
-    assert expected == _identity(question, query, [])
+    assert expected == identity_of(question, query, [])
     others = [
         replace(question, mechanism="sample"),
         replace(question, mechanism="sample", options={"threshold": 1}),
@@ -114,10 +115,10 @@ def test_questions_without_options_keep_the_identity_they_had():
         replace(question, within=3.0),
         replace(question, within=4.0),
     ]
-    assert len({_identity(one, query, []) for one in (question, *others)}) == 1 + len(others)
+    assert len({identity_of(one, query, []) for one in (question, *others)}) == 1 + len(others)
     same = replace(question, mechanism="sample", options={"threshold": 1.0})
-    assert _identity(others[1], query, []) == _identity(same, query, [])
-    assert _identity(others[3], query, []) == _identity(replace(others[3], share=0.5), query, [])
+    assert identity_of(others[1], query, []) == identity_of(same, query, [])
+    assert identity_of(others[3], query, []) == identity_of(replace(others[3], share=0.5), query, [])
 
 
 # Parameters ---------------------------------------------------------------------------------------------------------

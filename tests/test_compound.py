@@ -272,7 +272,7 @@ def test_an_outer_query_that_reads_the_source_would_be_found(
 
     def reading(sql: str, tables: Any) -> Any:
         found = whole(sql, tables)
-        return found and division.Division(parts=found.parts, queries=found.queries, outer="SELECT age FROM t")
+        return found and division.Division(queries=found.queries, outer="SELECT age FROM t")
 
     monkeypatch.setattr(compound, "divide", reading)
     with pytest.raises(QueryRefused, match="fails"):

@@ -1,86 +1,59 @@
-"""Compound: a statement above released values becomes its private parts, asked one by one, and SQL over them."""
+"""Compound: a statement becomes one question, or several that are asked and paid for together, and SQL above them."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from fractions import Fraction
-from functools import reduce
-from math import floor
-from operator import add
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from discretion import answer as flow
-from discretion.answer import Paid
 from discretion.declaration.table import Table
 from discretion.derived import derive, rehearse
-from discretion.engines import Engine
 from discretion.errors import QueryRefused
-from discretion.ledger import Ledger
-from discretion.ledger.clock import Clock
-from discretion.ledger.offer import exact
 from discretion.plan import Plan
-from discretion.preference import MICRO
-from discretion.query import parse, statement
+from discretion.plan.choice import Choice
+from discretion.plan.family import Family
+from discretion.query import Query, parse, statement
 from discretion.query.division import Division, divide
-from discretion.question import Question
 from discretion.release import Release
 
-JOINED = (
-    "Joined protected tables are answered in a question of their own, without windows, UNION or another query above. "
-    "Ask for the aggregates, and compute the rest from the answer."
+logger = logging.getLogger(__name__)
+
+FAILS = (
+    "What is above the aggregates fails for the values that were released. They are kept: ask for them, for nothing."
 )
 
 
-def answer(
-    question: Question, *, engine: Engine, ledger: Ledger, clock: Clock, tell: Callable[[str | Paid], None]
-) -> Release:
-    """Answer a question, or a statement above several of them.
+@dataclass(frozen=True, kw_only=True)
+class Compound:
+    """A statement: the questions that are its private parts, and what is computed from their answers."""
 
-    Every part is stored before anything is computed from it. So another statement above the same parts costs nothing,
-    and one that fails loses nothing: its failure depends on released values only.
-    """
+    queries: tuple[Query, ...]
+    division: Division | None = None  # None: it is one question
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Return every protected table that is read, once."""
+        return tuple({table.name: table for query in self.queries for table in query.tables}.values())
+
+    @property
+    def also(self) -> str:
+        """Return what a promise about values covers besides, where tables that protect presence are joined."""
+        hidden = [one.name for one in self.tables if one.protects == "presence"]
+        if len(self.tables) == 1 or self.queries[0].protects == "presence":
+            return ""
+        return f"and whether you are in {' or '.join(hidden)}"
+
+
+def read(sql: str, tables: Mapping[str, Table]) -> Compound:
+    """Return the questions of a statement, or refuse it; SQL above them is tried on made-up values."""
     try:
-        return flow.answer(question, engine=engine, ledger=ledger, clock=clock, tell=tell)
+        return Compound(queries=(parse(sql, tables),))
     except QueryRefused as refusal:
-        division = _division(question, ledger, refusal)
+        division = divided(sql, tables, refusal)
+    _refuse_unlike(division.queries)
     rehearse(division)
-    parts = _questions(question, division)
-    if len(parts) > 1:
-        _refuse_together(question, parts, ledger)
-
-    def told(heard: str | Paid) -> None:
-        tell(heard if isinstance(heard, str) else replace(heard, statement=question))
-
-    releases = [flow.answer(part, engine=engine, ledger=ledger, clock=clock, tell=told) for part in parts]
-    derived = derive(division, releases)
-    return replace(derived, guarantee=reduce(add, (one.guarantee for one in releases)))
-
-
-def explain(question: Question, *, ledger: Ledger) -> Plan:
-    """Return the plan that `answer` would charge; of a statement with several parts, all their choices."""
-    try:
-        return flow.explain(question, ledger=ledger)
-    except QueryRefused as refusal:
-        division = _division(question, ledger, refusal)
-    rehearse(division)
-    plans = [flow.explain(part, ledger=ledger) for part in _questions(question, division)]
-    if len(plans) == 1:
-        return plans[0]
-    choices = tuple(
-        replace(choice, label=f"part {number}, {choice.label}")
-        for number, plan in enumerate(plans)
-        for choice in plan.choices
-    )
-    return replace(plans[0], choices=choices, families=())
-
-
-def _division(question: Question, ledger: Ledger, refusal: QueryRefused) -> Division:
-    """Return the private parts of a statement; raise the refusal of the whole if there is nothing above a part."""
-    tables = {table.name: table for table in ledger.tables()}
-    found = divided(question.sql, tables, refusal)
-    if any(query.partners for query in found.queries):
-        raise (refusal if _is_question(question.sql, tables) else QueryRefused(JOINED)) from None
-    return found
+    return Compound(queries=division.queries, division=division)
 
 
 def divided(sql: str, tables: Mapping[str, Table], refusal: QueryRefused) -> Division:
@@ -96,29 +69,65 @@ def divided(sql: str, tables: Mapping[str, Table], refusal: QueryRefused) -> Div
     return found
 
 
-def _is_question(sql: str, tables: Mapping[str, Table]) -> bool:
-    """Return whether a text is one question, so that it was not refused for its form."""
-    try:
-        parse(sql, tables)
-    except QueryRefused:
-        return False
-    return True
-
-
-def _questions(question: Question, division: Division) -> list[Question]:
-    """Return the parts as questions that divide the share evenly."""
-    if len({query.table.register for query in division.queries}) > 1:
+def _refuse_unlike(queries: Sequence[Query]) -> None:
+    """Refuse parts that cannot be one promise to the same people."""
+    if len({query.table.register for query in queries}) > 1:
         raise QueryRefused("The parts of this statement are paid for by different registers. Ask them one by one.")
-    if len(division.parts) == 1:
-        return [replace(question, sql=division.parts[0])]
-    if question.within is not None:
-        raise QueryRefused("`within` is about one question, and this statement has several parts. Ask with a share.")
-    micro = floor(exact(question.share) * MICRO / len(division.parts))
-    return [replace(question, sql=part, share=float(Fraction(micro, MICRO))) for part in division.parts]
+    if len({query.protects for query in queries}) > 1:
+        raise QueryRefused(
+            "One part of this statement protects presence and another one values, so they cannot share one promise. "
+            "Ask them one by one."
+        )
 
 
-def _refuse_together(question: Question, parts: list[Question], ledger: Ledger) -> None:
-    """Refuse all parts, before anybody pays, if one that was not answered before cannot be paid for."""
-    for part in parts:
-        if flow.is_open(part, ledger):
-            flow.explain(replace(part, share=question.share), ledger=ledger)
+def together(plans: Sequence[Plan]) -> Plan:
+    """Return the plans of all parts as one: what is charged is the sum of their losses, cohort by cohort."""
+    first = plans[0]
+    if len(plans) == 1:
+        return first
+    choices: list[Choice] = []
+    families: list[Family] = []
+    for number, plan in enumerate(plans):
+        families += [_moved(family, len(choices)) for family in plan.families]
+        choices += [replace(choice, label=f"part {number}, {choice.label}") for choice in plan.choices]
+    return replace(first, choices=tuple(choices), families=tuple(families), source=None)
+
+
+def _moved(family: Family, by: int) -> Family:
+    """Return a family whose aggregates stand behind others."""
+    places = tuple(by + place for place in family.places)
+    return replace(
+        family, places=places, base=by + family.base, wide=None if family.wide is None else by + family.wide, smaller=()
+    )
+
+
+def concluded(compound: Compound, releases: Sequence[Release]) -> tuple[Release, QueryRefused | None]:
+    """Return the answer to keep, and why the SQL above the parts has none.
+
+    That depends on released values alone, so it stops nobody, and the parts are kept for another statement.
+    """
+    if compound.division is None:
+        return releases[0], None
+    try:
+        return derive(compound.division, releases), None
+    except QueryRefused as refusal:
+        return releases[0], refusal
+    except Exception as failure:
+        logger.error("SQL above released values failed: %s", type(failure).__name__)
+        return releases[0], QueryRefused(FAILS)
+
+
+def kept(compound: Compound, answer: Release, releases: Sequence[Release]) -> str:
+    """Return the text that the ledger keeps: the answer, and what it was computed from."""
+    if compound.division is None:
+        return answer.stored()
+    return json.dumps({**json.loads(answer.stored()), "parts": [one.stored() for one in releases]})
+
+
+def restored(compound: Compound, text: str) -> Release:
+    """Return the answer to a statement from what the ledger kept of the same parts; they may have had another SQL."""
+    parts = json.loads(text).get("parts") or [text]
+    answer, refusal = concluded(compound, [Release.from_stored(one) for one in parts])
+    if refusal is not None:
+        raise refusal
+    return answer

@@ -87,7 +87,7 @@ class Connection(Stewardship):
         within: float | None = None,
         model: Model = "personalized",
     ) -> Release:
-        """Answer a question about one protected table; charged before a row is read.
+        """Answer a question about protected tables; charged before a row is read.
 
         share          the most of each person's own allowance that this may use
         mechanism      "auto" (the smallest predicted error) or a name
@@ -120,15 +120,13 @@ class Connection(Stewardship):
 
     def ask(self, question: Question, *, tell: Callable[[str | Paid], None] = lambda _: None) -> Release:
         """Answer a question in the name of its own analyst; `tell` hears of the charge before a row is read."""
-        return compound.answer(question, engine=self._engine, ledger=self._ledger, clock=self._clock, tell=tell)
+        return flow.answer(question, engine=self._engine, ledger=self._ledger, clock=self._clock, tell=tell)
 
     def finish(self, paid: Paid) -> Release:
         """Answer a question that another process charged before it died; nothing is charged again for it."""
         if (stored := self._ledger.answered(paid.look.identity)) is not None:
-            release = Release.from_stored(stored)  # it died after the answer was delivered
-        else:
-            release = flow.finish(paid, engine=self._engine, ledger=self._ledger, clock=self._clock)
-        return release if paid.statement is None else self.ask(paid.statement)
+            return compound.restored(paid.look.asked, stored)  # it died after the answer was delivered
+        return flow.finish(paid, engine=self._engine, ledger=self._ledger, clock=self._clock)
 
     def explain(
         self,
@@ -162,7 +160,7 @@ class Connection(Stewardship):
 
     def plan(self, question: Question) -> Plan:
         """Return the plan of a question. Free; it sees no data."""
-        return compound.explain(question, ledger=self._ledger)
+        return flow.explain(question, ledger=self._ledger)
 
     def answer(self, entry: str) -> Release:
         """Return an answer that was delivered, by the entry that paid for it. Free."""

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
+from functools import reduce
 from importlib import import_module
 from itertools import product
 from math import inf, isfinite, sqrt
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,7 +97,7 @@ def derive(division: Division, releases: Sequence[Release]) -> Release:
         columns=first,
         errors=errors,
         mechanism=" + ".join(dict.fromkeys(one.mechanism for one in releases)),
-        entry=", ".join(dict.fromkeys(one.entry for one in releases)),
+        guarantee=reduce(add, (one.guarantee for one in releases)),  # one charge: the cohorts of all are the same
         explanation=Explanation([*(sheet for one in releases for sheet in one.explain().sheets), computed]),
         comparison=(),
     )

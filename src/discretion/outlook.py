@@ -1,6 +1,6 @@
 """Outlook: what a question would cost each level, how good it would be, how many such are left, and what would help."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -9,20 +9,13 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from discretion.answer import Question, outlook_of
-from discretion.declaration.table import Table
-from discretion.errors import DiscretionError, QueryRefused
+from discretion.errors import DiscretionError
 from discretion.ledger import Cohort, Ledger, Offer
 from discretion.plan import Plan
 from discretion.plan.assumption import CLAIMS
 from discretion.preference import MICRO
-from discretion.query import parse
-from discretion.query.division import divide
 from discretion.statistics import Aggregate
 
-COMPOUND = (
-    "The page to ask on is for one SELECT with aggregates. SQL above aggregates (windows, outer queries, several "
-    "parts) is answered by Python, the command line and POST /v1/query."
-)
 ENOUGH = 3  # ways to a useful answer that are offered
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 Change = Literal["assume", "share", "groups", "columns"]
@@ -79,11 +72,7 @@ class Outlook:
 
 def outlook(question: Question, *, ledger: Ledger) -> Outlook:
     """Return what `question` would cost and how good it would be. Free; it sees no data."""
-    try:
-        plan, offer = outlook_of(question, ledger=ledger)
-    except QueryRefused:
-        refuse_compound(question.sql, ledger.tables())
-        raise
+    plan, offer = outlook_of(question, ledger=ledger)
     silent = _silent(plan)
     return Outlook(
         question=question,
@@ -96,22 +85,6 @@ def outlook(question: Question, *, ledger: Ledger) -> Outlook:
         everybody=tuple(_for_everybody(choice.aggregate) for choice in plan.choices),
         ways=ways(question, ledger=ledger) if silent else (),
     )
-
-
-def refuse_compound(sql: str, tables: Iterable[Table]) -> None:
-    """Refuse a statement above released values: it has no entry of its own, by which its answer could be found."""
-    known = {table.name: table for table in tables}
-    try:
-        parse(sql, known)
-        return
-    except QueryRefused:
-        pass
-    try:
-        found = divide(sql, known)
-    except (QueryRefused, RecursionError):
-        return  # it is refused wherever it is asked
-    if found is not None and not any(query.partners for query in found.queries):
-        raise QueryRefused(COMPOUND)
 
 
 def ways(question: Question, *, ledger: Ledger) -> tuple[Way, ...]:

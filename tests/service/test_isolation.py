@@ -78,12 +78,13 @@ def asked(town: Served, sql: str, who: str = "ada", **how) -> Future:
 # Death --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_worker_that_dies_after_the_charge_is_replaced_and_the_question_answered_once(slow):
+@pytest.mark.parametrize("sql", [COUNT, f"SELECT ({COUNT}) - ({SAMPLED}) AS more"])
+def test_a_worker_that_dies_after_the_charge_is_replaced_and_the_question_answered_once(slow, sql):
     with killing(slow, 1) as left:
-        release = asked(slow, COUNT).result()
+        release = asked(slow, sql).result()
     assert 0 == left[0]
     assert ["charge", "deliver"] == kinds(slow)
-    assert release == asked(slow, COUNT).result()
+    assert release == asked(slow, sql).result()
     assert audit_ledger(slow.ledger).passed
     assert 1 == slow.house.pool.counts["worker died"]
 

@@ -98,20 +98,26 @@ def test_what_is_wrong_is_told_next_to_the_question_and_nothing_is_charged(ada, 
 
 
 @pytest.mark.parametrize("sql", COMPOUND)
-def test_sql_above_released_values_is_refused_before_the_charge(town, sql):
-    """Pages lead to answers by entry, and such a statement has none of its own."""
+def test_sql_above_released_values_has_an_answer_with_an_address(town, sql):
     before = charges(town)
     with town.browser(town.house.access.link("ada")) as ada:
-        for path, do in (("/ask", "explain"), ("/ask", "answer"), ("/ask/explain", "")):
-            page = ada.get("/ask").text
-            hidden = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', page))
-            shown = ada.post(path, data={**hidden, "sql": sql, "percent": "1", "do": do})
-            assert "The page to ask on is for one SELECT with aggregates." in shown.text
-            assert "location" not in shown.headers
-    assert before == charges(town)
-    with town.connect("ada") as db:
-        assert 0 < len(db.sql(sql, share=0.02))
-    assert before < charges(town)
+
+        def asked(sql, path="/ask", do="answer"):
+            hidden = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', ada.get("/ask").text))
+            return ada.post(path, data={**hidden, "sql": sql, "percent": "1", "do": do})
+
+        assert "Paid by" in (told := asked(sql, "/ask/explain", "").text) or "people" in told
+        assert before == charges(town)
+        shown = asked(sql)
+        assert 303 == shown.status_code
+        name = re.search(r"AS (\w+)", sql.replace("AS n ", "")).group(1)
+        assert name in ada.get(shown.headers["location"]).text
+        assert before + 1 == charges(town)
+        other = asked(f"SELECT COUNT(*) AS rows_found FROM ({sql})")  # computed from the same parts, for nothing
+        assert 200 == other.status_code
+        assert "Nothing was charged. This was computed from what" in other.text
+        assert "rows_found" in other.text
+    assert before + 1 == charges(town)
 
 
 def test_names_are_completed_and_words_coloured(ada):

@@ -69,7 +69,7 @@ Person = Annotated[str, argument("PERSON", "The person, as the register names th
 Output = Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write the clinic and the plot.")]
 Seed = Annotated[int, option("N", "Seed of the invented data and of the noise.", typed.whole)]
 
-Sql = Annotated[str, argument("[SQL]", "One SELECT about one protected table; - reads it from the standard input.")]
+Sql = Annotated[str, argument("[SQL]", "One SELECT about protected tables; - reads it from the standard input.")]
 File = Annotated[
     Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the question from a file, instead of SQL.")
 ]

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TypeVar
 
 import sqlglot
 from sqlglot import exp
@@ -12,16 +13,16 @@ from discretion.ledger import Ledger
 from discretion.ledger.clock import Clock
 from discretion.ledger.spend import CHANGED
 from discretion.query import Query
-from discretion.release import Release
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 # None of these can depend on a row: they are told as they are, and stop nothing.
 _HARMLESS = (SourceChanged, TableStopped, LedgerFailed, LedgerCorrupt)
 
 
 def contained(
-    work: Callable[[], Release],
+    work: Callable[[], T],
     *,
     ledger: Ledger,
     register: str,
@@ -29,7 +30,7 @@ def contained(
     shape: str,
     changed: Callable[[], bool],
     clock: Clock,
-) -> Release:
+) -> T:
     """Return what `work` returns, or stop `register` if it fails; every failure reads the same and comes on a tick.
 
     A row may have caused it, so that it failed is an answer, which nobody paid for. Cancelling and leaving the program
@@ -52,8 +53,11 @@ def contained(
 
 
 def shape_of(query: Query) -> str:
-    """Return the form of a question: its canonical text without literals and names that the analyst chose."""
-    return _shape(query.text)
+    """Return the form of a question: its canonical text without literals and names that the analyst chose.
+
+    It is one line, because a statement with several parts has a line for each.
+    """
+    return " ".join(_shape(query.text).split())
 
 
 @lru_cache(maxsize=256)

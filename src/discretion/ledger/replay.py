@@ -12,6 +12,7 @@ from discretion.ledger.moving import SLACK
 from discretion.ledger.offer import Cohort
 from discretion.ledger.register import digest_cohorts
 from discretion.ledger.restore import restored_text
+from discretion.ledger.stop import same_shape
 from discretion.preference import MICRO
 
 
@@ -172,7 +173,9 @@ class Replay:
     def _obey_stops(self, entry: Entry) -> None:
         shape = entry.facts.get("shape", "")
         concerned = [one for one in self.stops.values() if one[0] == entry.facts["register"]]
-        refused = any(resumed is None or (shape and shape == failed) for _, _, failed, resumed in concerned)
+        refused = any(
+            resumed is None or (shape and failed and same_shape(shape, failed)) for _, _, failed, resumed in concerned
+        )
         self.expect(not refused, entry.seq, "A question was charged that a stop should have refused.")
 
     def _deliver(self, entry: Entry) -> None:

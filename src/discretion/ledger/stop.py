@@ -11,7 +11,7 @@ from discretion.ledger.register import Register, load
 
 _OF = schema.stop.c.register == sa.bindparam("wanted")
 _OPEN = sa.select(schema.stop.c.seq).where(_OF, schema.stop.c.resumed.is_(None)).order_by(schema.stop.c.seq).limit(1)
-_FAILED = sa.select(schema.stop.c.seq).where(_OF, schema.stop.c.shape == sa.bindparam("form")).limit(1)
+_FAILED = sa.select(schema.stop.c.shape).where(_OF, schema.stop.c.shape != "").distinct()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class Stop:
     register: str
     entry: str
     charge: str  # the entry that paid for the failed question; "": none
-    shape: str  # the form of the statement that failed, refused for good; "": none
+    shape: str  # the form of the statement that failed, a line for each part, refused for good; "": none
     time: str
     resumed: str  # the entry that resumed the register; "": it is still stopped
 
@@ -82,8 +82,13 @@ def refuse_stopped(db: sa.Connection, register: Register) -> None:
 
 def refuse_failed(db: sa.Connection, register: Register, shape: str) -> None:
     """Refuse a statement shape that failed before, even after the register was resumed."""
-    if shape and db.scalar(_FAILED, {"wanted": register.id, "form": shape}) is not None:
+    if shape and any(same_shape(shape, failed) for failed in db.scalars(_FAILED, {"wanted": register.id})):
         raise QueryRefused("A question of this form failed before, so it is refused. Ask in another way.")
+
+
+def same_shape(one: str, other: str) -> bool:
+    """Return whether two statements have a part of the same form: a line each. Nobody knows which part failed."""
+    return not {*one.split("\n")}.isdisjoint(other.split("\n"))
 
 
 def _open(db: sa.Connection, register: Register) -> int | None:

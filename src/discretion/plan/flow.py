@@ -1,13 +1,13 @@
 """Flow: the steps that a question to a ledger and a question about arrays have in common.
 
-parts       how many equal parts of what everybody may spend the question needs
+parts       how many equal parts of what everybody may spend the question needs, or several together
 propose     the plan, for what each cohort may spend on one part; it sees no data
 draw        the private answers and their errors
 conclude    the release
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from discretion.mechanisms import Belief
@@ -30,13 +30,29 @@ class Manner:
     belief: Belief = field(default_factory=Belief)
     with_interval: bool = False  # quantiles: spend a third on an interval in value units
     options: Options | None = None  # of the mechanism
+    scale: int = 1  # times that everything is weighted, next to questions that are asked together with this one
 
 
 def parts(wanted: Sequence[Wanted], manner: Manner) -> int:
     """Return how many parts are paid for: those of public answers go to the others."""
+    return _paid(wanted, manner) or 1
+
+
+def parts_together(several: Sequence[Sequence[Wanted]], manner: Manner) -> int:
+    """Return how many parts are paid for by several questions that are asked together."""
+    each = zip(several, scales(several), strict=True)
+    return sum(_paid(wanted, replace(manner, scale=scale)) for wanted, scale in each) or 1
+
+
+def scales(several: Sequence[Sequence[Wanted]]) -> list[int]:
+    """Return how each of several questions is weighted, so that every aggregate of all of them has the same part."""
+    paired = [any(one.pair is not None for one in wanted) for wanted in several]
+    return [PARTS if any(paired) and not pairs else 1 for pairs in paired]
+
+
+def _paid(wanted: Sequence[Wanted], manner: Manner) -> int:
     every = _weights(wanted, manner)
-    free = sum(weight for weight, one in zip(every, wanted, strict=False) if _is_free(one, manner))
-    return sum(every) - free or 1
+    return sum(every) - sum(weight for weight, one in zip(every, wanted, strict=False) if _is_free(one, manner))
 
 
 def propose(
@@ -47,7 +63,7 @@ def propose(
     Of `families`, those are released together whose answers all become better by it.
     """
     belief, mechanism = manner.belief, manner.mechanism
-    sides = specification.times(PARTS if any(one.pair is not None for one in wanted) else 1)
+    sides = specification.times(PARTS if any(one.pair is not None for one in wanted) else manner.scale)
     everything = flanked(wanted, sides, belief, mechanism) if manner.with_interval else tuple(wanted)
     plan = choose(
         [one.aggregate for one in everything],
@@ -99,7 +115,7 @@ def _weights(wanted: Sequence[Wanted], manner: Manner) -> tuple[int, ...]:
     every = weights(wanted) if manner.with_interval else (1,) * len(wanted)
     paired = [one.pair is not None for one in wanted] + [False] * (len(every) - len(wanted))
     if not any(paired):
-        return every
+        return tuple(manner.scale * weight for weight in every)
     return tuple(weight if pair else PARTS * weight for weight, pair in zip(every, paired, strict=True))
 
 

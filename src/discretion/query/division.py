@@ -33,7 +33,6 @@ _KEPT = (
 class Division:
     """A statement in two halves: what is paid for, and what is computed from that for nothing."""
 
-    parts: tuple[str, ...]  # questions, each of which `parse` accepts
     queries: tuple[Query, ...]
     outer: str  # SQL over tables named part_0, part_1, ... with the columns of the questions, in their order
 
@@ -47,12 +46,16 @@ def divide(sql: str, tables: Mapping[str, Table]) -> Division | None:
     outer = work.relation(tree, {})
     if not work.parts:
         return None
-    allowed = {f"{PART}{number}" for number in range(len(work.parts))}
-    _refuse_other_tables(outer, allowed)
-    parts = tuple(work.parts)
-    if len(parts) > MOST_PARTS:
-        raise QueryRefused(f"This statement has {len(parts)} private parts; at most {MOST_PARTS} are allowed.")
-    return Division(parts=parts, queries=tuple(work.parts.values()), outer=outer.sql("duckdb", comments=False))
+    names = {f"{PART}{number}": text for number, text in enumerate(work.parts)}
+    _refuse_other_tables(outer, {*names})
+    if len(names) > MOST_PARTS:
+        raise QueryRefused(f"This statement has {len(names)} private parts; at most {MOST_PARTS} are allowed.")
+    texts = sorted(work.parts)  # so that the same parts of another statement are in the same order
+    for table in outer.find_all(exp.Table):
+        if table.name in names:
+            table.set("this", exp.to_identifier(f"{PART}{texts.index(names[table.name])}"))
+    queries = tuple(work.parts[text] for text in texts)
+    return Division(queries=queries, outer=outer.sql("duckdb", comments=False))
 
 
 @dataclass
@@ -60,7 +63,7 @@ class _Divide:
     """Reads a statement from the inside out, and collects its private parts."""
 
     protected: Mapping[str, Table]
-    parts: dict[str, Query] = field(default_factory=dict)  # by text
+    parts: dict[str, Query] = field(default_factory=dict)  # by canonical text
 
     def is_more_than_a_question(self, select: exp.Select) -> bool:
         """Tell whether there is something to compute above the aggregates."""
@@ -247,18 +250,16 @@ class _Above:
             question.set("with_", exp.With(expressions=[one.copy() for one in self.known.values()]))
         if not self.aggregates:
             raise QueryRefused("A question must ask for an aggregate, such as COUNT(*) or AVG(column).")
-        text = question.sql("duckdb", comments=False)
-        self._refuse_unlike_columns(text)
-        if text not in self.divide.parts:
-            self.divide.parts[text] = parse(text, self.divide.protected)
-        return list(self.divide.parts).index(text)
+        query = parse(question.sql("duckdb", comments=False), self.divide.protected)
+        self._refuse_unlike_columns(query)
+        self.divide.parts.setdefault(query.text, query)
+        return list(self.divide.parts).index(query.text)
 
-    def _refuse_unlike_columns(self, text: str) -> None:
+    def _refuse_unlike_columns(self, query: Query) -> None:
         """Refuse what is not one number by group: a list of quantiles is several columns, and a mode may be a text."""
         if any(node.find(exp.Mode) for node in self.aggregates.values()):
             raise QueryRefused("MODE cannot stand below other SQL. Ask for it by itself.")
-        columns = parse(text, self.divide.protected).columns
-        if len(columns) != len(self.keys) + len(self.aggregates):
+        if len(query.columns) != len(self.keys) + len(self.aggregates):
             raise QueryRefused("A list of quantiles cannot stand below other SQL. Write QUANTILE_CONT once for each.")
 
 

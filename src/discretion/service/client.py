@@ -234,7 +234,7 @@ class RemoteConnection:
         within: float | None = None,
         model: Model = "personalized",
     ) -> Release:
-        """Answer a question about one protected table; see `Connection.sql`."""
+        """Answer a question about protected tables; see `Connection.sql`."""
         said = {"sql": bound(sql, params), "share": share, "mechanism": mechanism, "assume": assume, "expect": expect}
         said |= {
             "with_interval": with_interval,

@@ -1,6 +1,7 @@
 """Rescue: what becomes of a charge whose worker process died."""
 
 from discretion.answer import Paid
+from discretion.compound import restored
 from discretion.errors import TableStopped
 from discretion.ledger import Ledger
 from discretion.ledger.clock import Clock
@@ -21,7 +22,7 @@ class Rescue:
     def fail(self, paid: Paid) -> str:
         """Return the answer if it was delivered after all; else stop the register and refuse, on a tick."""
         if (stored := self._ledger.answered(paid.look.identity)) is not None:
-            return stored
+            return restored(paid.look.asked, stored).stored()
         self._clock.wait()
         self._ledger.stop(paid.offer.register, charge=paid.entry, shape=paid.shape)
         raise TableStopped(TableStopped.sentence)

@@ -19,13 +19,13 @@ from discretion.connection import Connection, connect
 from discretion.errors import DiscretionError
 from discretion.ledger.audit import LedgerAudit, audit_ledger
 from discretion.noise import repeatable_coins
-from discretion.outlook import Outlook, refuse_compound
+from discretion.outlook import Outlook
 from discretion.service.log import configure
 from discretion.service.shown import place_facts, plan_facts
 
 logger = logging.getLogger(__name__)
 
-Kind = Literal["ask", "finish", "explain", "outlook", "single", "call", "audit"]
+Kind = Literal["ask", "finish", "explain", "outlook", "call", "audit"]
 HEADROOM = 2 << 30  # bytes that Python and its libraries may use besides what a question may
 
 
@@ -98,7 +98,6 @@ class Desk:
             "finish": self._finish,
             "explain": self._explain,
             "outlook": self._outlook,
-            "single": self._single,
             "call": self._call,
             "audit": self._audit,
         }
@@ -128,11 +127,6 @@ class Desk:
     def _outlook(self, task: Task) -> Outlook:
         question: Question = task.payload
         return self._db.outlook(question)
-
-    def _single(self, task: Task) -> None:
-        """Refuse a question that is more than one, before anything is charged."""
-        question: Question = task.payload
-        refuse_compound(question.sql, self._db.tables())
 
     def _call(self, task: Task) -> tuple[Any, list[dict[str, Any]]]:
         """Call a method of the connection that admits sources; return its result and what the steward is warned of."""

@@ -19,8 +19,8 @@ from discretion.outlook import Way
 from discretion.release import Error, Release
 from discretion.service.endpoint import ENTRY, Call, Endpoint, Field
 from discretion.service.pages import page, words
-from discretion.service.pages.ask import AskForm
 from discretion.service.pages.chart import chart
+from discretion.service.pages.form import AskForm
 from discretion.service.pages.python import as_python, stored_as_python
 from discretion.service.problem import Refused
 from discretion.service.shown import release_facts
@@ -42,6 +42,11 @@ class Cell:
 async def answer(call: Call) -> Response:
     """Show an answer that was delivered; of others, without what they wrote."""
     release, asked, mine = await _found(call)
+    return await shown_answer(call, release, asked, mine=mine)
+
+
+async def shown_answer(call: Call, release: Release, asked: Asking, *, mine: bool, kept: bool = True) -> Response:
+    """Return the page of an answer; one that is not `kept` has no address and no files."""
     sql = asked.sql if mine else without_literals(asked.sql, await call.house.read(call.house.known))
     columns = [_cells(release, name)[:MOST_ROWS] for name in release.columns]
     rows = [list(row) for row in zip(*columns, strict=True)]
@@ -63,6 +68,7 @@ async def answer(call: Call) -> Response:
         silent=silent,
         ways=await _ways(call, asked) if silent and mine else (),
         most=MOST_ROWS,
+        kept=kept,
     )
 
 

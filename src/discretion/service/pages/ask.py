@@ -1,27 +1,26 @@
 """The page to ask on: an editor, what the question would cost and how good it would be, and the button that spends."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
-from discretion.answer import Question
 from discretion.declaration.table import Table
 from discretion.errors import DiscretionError, InvalidDeclaration
-from discretion.ledger.answers import stored_question
+from discretion.ledger.answers import stored_answer, stored_question
 from discretion.mechanisms import MECHANISMS
 from discretion.outlook import Outlook
 from discretion.query.function import FUNCTIONS
 from discretion.release import Release
 from discretion.service.endpoint import ENTRY, LONGEST_SQL, Call, Endpoint, Field
 from discretion.service.pages import page
+from discretion.service.pages.answer import shown_answer
+from discretion.service.pages.form import AskForm
 from discretion.service.pages.python import as_python
 from discretion.service.problem import STATUS
 
-ASSUMPTIONS = ("", "gradual", "independent")
 ASKED = {
-    "sql": Field("string", "One SELECT about one protected table.", most=LONGEST_SQL),
+    "sql": Field("string", "One SELECT about protected tables.", most=LONGEST_SQL),
     "percent": Field("string", "The most of each person's allowance that it may use, in percent.", most=20),
     "assume": Field("string", "What is assumed about the data.", most=20),
     "within": Field(
@@ -35,65 +34,6 @@ ASKED = {
 }
 WORDS = """SELECT FROM WHERE GROUP_BY ORDER_BY HAVING LIMIT AND OR NOT IN BETWEEN IS_NULL AS CASE WHEN THEN ELSE END
 JOIN USING DISTINCT COUNT SUM AVG MEDIAN MIN MAX MODE VARIANCE STDDEV TRUE FALSE NULL LIKE CAST"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AskForm:
-    """A question as it was typed in."""
-
-    sql: str = ""
-    percent: str = "10"
-    within: str = ""
-    assume: str = ""
-    mechanism: str = "auto"
-    with_interval: bool = False
-    partial: bool = False
-
-    @classmethod
-    def of(cls, said: Mapping[str, Any]) -> "AskForm":
-        """Return what a form says."""
-        texts = {name: said[name].strip() for name in ("percent", "within", "assume", "mechanism") if name in said}
-        sql = said.get("sql", "").replace("\r\n", "\n")
-        return cls(sql=sql, with_interval="with_interval" in said, partial="partial" in said, **texts)
-
-    @classmethod
-    def asking(cls, question: Question) -> "AskForm":
-        """Return a question as a form would have it."""
-        return cls(
-            sql=question.sql,
-            percent=f"{100 * question.share:.10g}",
-            within="" if question.within is None else f"{question.within:.10g}",
-            assume=str(question.assume or ""),
-            mechanism=question.mechanism,
-            with_interval=question.with_interval,
-            partial=question.partial,
-        )
-
-    def question(self, analyst: str) -> Question:
-        """Return the question that is asked; refuse what is not one."""
-        if not self.sql.strip():
-            raise InvalidDeclaration("Write a question first: one SELECT about one protected table.")
-        share = _number(self.percent.rstrip("% "), "The share must be a number of percent, such as 10") / 100
-        within = _number(self.within, "The error must be a number, such as 2.5") if self.within else None
-        if self.assume not in ASSUMPTIONS:
-            raise InvalidDeclaration(f"The assumption must be gradual, independent or nothing, got {self.assume!r}.")
-        return Question(
-            sql=self.sql,
-            share=float(f"{share:.12g}"),
-            mechanism=self.mechanism or "auto",
-            assume=self.assume or None,  # type: ignore[arg-type]  # it is one of ASSUMPTIONS
-            with_interval=self.with_interval,
-            partial=self.partial,
-            analyst=analyst,
-            within=within,
-        )
-
-
-def _number(text: str, must: str) -> float:
-    try:
-        return float(text.replace(",", "."))
-    except ValueError:
-        raise InvalidDeclaration(f"{must}, got {text!r}.") from None
 
 
 async def ask_page(call: Call) -> Response:
@@ -116,13 +56,21 @@ async def ask(call: Call) -> Response:
         question = draft.question(call.who.name)
 
         async def act() -> str:
-            await call.house.work("single", question, member=call.who.name, request=call.request)
             return str(await call.house.work("ask", question, member=call.who.name, request=call.request))
 
         told = await call.house.once(call.who.key, call.said.get("once", ""), call.raw, act)
     except DiscretionError as refusal:
         return await _shown(call, draft, refusal=refusal)
-    return RedirectResponse(f"/answers/{Release.from_stored(told).entry}", 303)
+    return await _answered(call, question.sql, Release.from_stored(told))
+
+
+async def _answered(call: Call, sql: str, release: Release) -> Response:
+    """Lead to the answer; show it here if its entry has another one, computed from the same released values."""
+    _, text = await call.house.read(stored_answer, call.house.ledger, release.entry)
+    asked = await call.house.read(stored_question, call.house.ledger, release.entry)
+    if asked is None or Release.from_stored(text).columns == release.columns:
+        return RedirectResponse(f"/answers/{release.entry}", 303)
+    return await shown_answer(call, release, replace(asked, sql=sql), mine=True, kept=False)
 
 
 async def explain(call: Call) -> Response:

@@ -15,7 +15,7 @@ from discretion.service.shown import ARROW, arrow_bytes, release_arrow, release_
 from discretion.service.text import shown_release, without_literals
 
 ASKED = {
-    "sql": Field("string", "One SELECT about one protected table.", required=True, most=LONGEST_SQL),
+    "sql": Field("string", "One SELECT about protected tables.", required=True, most=LONGEST_SQL),
     "share": Field("number", "The most of each person's own allowance that this may use; 0.1 if left out."),
     "mechanism": Field("string", "'auto', or the name of a mechanism.", most=100),
     "options": Field("object|null", 'Of that mechanism: {"threshold": "mean"}.', most=20),
