@@ -58,6 +58,10 @@ class Aggregate:
         if self.complete and (self.protects != "value" or self.rows_per_person != 1):
             raise InvalidDeclaration("Only a table that protects values, one row a person, has a public size.")
 
+    def __hash__(self) -> int:
+        """Return the hash of the whole numbers alone: plans look an aggregate up often, and fractions are slow."""
+        return hash((self.kind, self.protects, self.lower, self.upper, self.groups, self.rows_per_person))
+
     def value(self, steps: Fraction | int) -> Fraction:
         """Return what a number of grid steps stands for."""
         return self.origin + self.step * steps

@@ -1,6 +1,7 @@
 """A register beside the rows of Parquet files gives what joining it gives, and fails towards leaving people out."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from discretion.declaration.table import Table
 from discretion.engines import Cohorts, Rows
 from discretion.engines import engine as engine_module
 from discretion.engines.duckdb import DuckDB
+from discretion.engines.duckdb.companion import Directory
+from discretion.engines.duckdb.repetition import repeats
+from discretion.errors import EngineFailed
 from discretion.noise import ALWAYS, simulation
 from discretion.query import parse
 from discretion.statistics import Measure, Request, Statistics
@@ -46,6 +50,11 @@ def files(table: pa.Table, folder: Path, parts: int) -> str:
     for part in range(parts):
         pyarrow.parquet.write_table(table.slice(part * size, size), folder / f"t{part}.parquet", row_group_size=17)
     return str(folder / ("t0.parquet" if parts == 1 else "t*.parquet"))
+
+
+def written(table: pa.Table, folder: Path) -> str:
+    pyarrow.parquet.write_table(table, folder / "register.parquet")
+    return str(folder / "register.parquet")
 
 
 def ask(
@@ -100,6 +109,57 @@ def test_beside_the_rows_as_joined(
     assert [True] == [found is not None for found in engine.backend.companions.kept.values()]
     assert joined[0].counts.sum() > 100 or "WHERE" in sql
     assert same(joined, beside)
+
+
+def test_a_directory_lists_everybody_and_nobody_else() -> None:
+    """Every register of up to four people near each other, with strangers around them, far away and NULL."""
+    ends = [-(2**63), 2**63 - 1]
+    for first in (-(2**63), -2, 0, 2**63 - 4):
+        asked = [first + step for step in range(4)] + ends + [None]
+        for places in product([None, 0, 1], repeat=4):
+            known = {first + step: place for step, place in enumerate(places) if place is not None}
+            if not known:
+                continue
+            batch = pa.record_batch(
+                {"person": pa.array(known, pa.int64()), "place": pa.array(known.values(), pa.uint8())}
+            )
+            directory = Directory.of(min(known), max(known), 2, [batch])
+            assert directory is not None
+            found = directory.places_of(pa.array(asked, pa.int64())).tolist()
+            assert [known.get(one, 2) for one in asked] == found
+            assert Directory.of(min(known), max(known), 2, [batch, batch]) is None
+
+
+@pytest.mark.parametrize("sql", QUESTIONS)
+def test_people_whose_numbers_lie_far_apart_are_joined(
+    sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = DuckDB(threads=2)
+    people, source = engine.attach("r", register(pa.int64())), files(visits(pa.int64()), tmp_path, 2)
+    monkeypatch.setattr("discretion.engines.survey.PART", 60)
+    monkeypatch.setattr("discretion.engines.duckdb.beside.SPARSE", 0)
+    joined = ask(engine, source, people, sql)
+    monkeypatch.undo()
+    assert same(joined, ask(DuckDB(threads=2), source, written(register(pa.int64()), tmp_path), sql))
+
+
+def test_a_directory_that_is_off_by_one_would_be_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = QUESTIONS[0]
+    engine, shifted = DuckDB(threads=1), Directory.places_of
+    people = engine.attach("r", register(pa.int64()))
+    joined = ask(engine, engine.attach("t", visits(pa.int64())), people, sql)
+    monkeypatch.setattr(Directory, "places_of", lambda own, who: np.roll(shifted(own, who), 1))
+    assert not same(joined, ask(engine, files(visits(pa.int64()), tmp_path, 1), people, sql))
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_somebody_with_too_many_rows_is_found_by_sorting(most: int) -> None:
+    for owners in product([7, 8, 2**64 - 1], repeat=4):
+        batches = [pa.record_batch({"owner": pa.array(part, pa.uint64())}) for part in (owners[:3], owners[3:])]
+        assert (max(map(owners.count, owners)) > most) == repeats(batches, 4, most)
+    assert not repeats([], 0, most)
+    with pytest.raises(EngineFailed):  # more rows than there were
+        repeats([pa.record_batch({"owner": pa.array([1, 2], pa.uint64())})], 1, most)
 
 
 @pytest.mark.parametrize("sql", QUESTIONS)

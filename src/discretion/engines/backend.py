@@ -78,6 +78,10 @@ class Backend(Protocol):
         """Return the cohorts next to the rows, if the database can read them faster than it joins the register."""
         return None
 
+    def exceeds(self, person: exp.Expr, most: int, rows: int, held: Held) -> bool | None:
+        """Tell whether somebody has more than `most` rows; None if a SELECT should count everybody's rows instead."""
+        return None
+
     def busy(self, select: exp.Expr, held: Held) -> str:
         """Return the place of the list that this SELECT gives, if that makes bounding rows cheaper."""
         return ""

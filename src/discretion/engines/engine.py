@@ -170,9 +170,12 @@ class Engine:
         if mark not in self._counted:
             with self._unchanged(sources, {"protected": state}):
                 (found,) = self._run(owned_rows(who), sources).to_pylist()
-                parts = busy_people(who, most, found["rows"], self.backend.part)
-                busy = [self._run(select, sources)["busy"][0].as_py() for select in parts]
-            self._counted[mark] = found["rows"] == found["owned"], not any(busy)
+                exceeds = self.backend.exceeds(who, most, found["rows"], self._held(sources, {}))
+                if exceeds is None:
+                    parts = busy_people(who, most, found["rows"], self.backend.part)
+                    busy = [self._run(select, sources)["busy"][0].as_py() for select in parts]  # all, whatever is found
+                    exceeds = any(busy)
+            self._counted[mark] = found["rows"] == found["owned"], not exceeds
         return self._counted[mark]
 
     def _register(self, rows: Rows) -> Mapping[str, str]:

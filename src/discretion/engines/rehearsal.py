@@ -118,7 +118,8 @@ def unguarded(rows: Rows) -> Iterator[exp.Expr]:
 
 def _counted(parts: Iterable[exp.Expr], source: str) -> exp.Select:
     counted = [exp.Count(this=part.copy()) for part in parts]
-    return exp.select(*counted).from_(exp.alias_(exp.to_table(source), ROW, table=True))
+    rows = exp.alias_(exp.table_(source), ROW, table=True)
+    return exp.select(*counted, copy=False).from_(rows, copy=False)
 
 
 def made_up(rows: Rows, register: Mapping[str, str], stated: Statement) -> dict[str, MadeUp]:

@@ -30,10 +30,10 @@ def unit_of(weights: Integers) -> int:
 
 def refuse_scale(aggregate: Aggregate, unit: int, form: Form = ()) -> None:
     """Refuse while planning, before anybody is charged, what the exact sampler could not draw."""
-    widest = max(part.scale for part in form or parts(aggregate)) * MICRO / unit
-    if widest > noise.LARGEST_SCALE:
+    widest = max(part.scale for part in form or parts(aggregate))
+    if widest.numerator * MICRO > noise.LARGEST_SCALE * widest.denominator * unit:
         raise Unsuitable(
-            f"Its noise would span about {float(widest):.2g} grid steps, too many for exact arithmetic. "
+            f"Its noise would span about {float(widest * MICRO / unit):.2g} grid steps, too many for exact arithmetic. "
             "Use tighter bounds, a coarser grid or fewer rows per person."
         )
 

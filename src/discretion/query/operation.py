@@ -303,12 +303,16 @@ def fixed_number(node: exp.Expr, name: str, least: int, most: int) -> int | None
 
 def _condition(node: exp.Expr, operands: Operands, **fixed: Any) -> Scalar:
     """A truth value of operands that can be compared without a cast: it needs no TRY."""
-    return built(node, operands, sql_type="BOOLEAN", values=TRUTH, total=exp.paren, **fixed)
+    return built(node, operands, sql_type="BOOLEAN", values=TRUTH, total=_bracketed, **fixed)
 
 
 def _bare(made: Scalar) -> exp.Expr:
     """A total form without its TRY, where every result fits its type."""
     return exp.paren(made.total.this.copy())
+
+
+def _bracketed(expression: exp.Expr) -> exp.Expr:
+    return exp.paren(expression, copy=False)
 
 
 def tried(expression: exp.Expr) -> exp.Expr:

@@ -125,12 +125,16 @@ class Scalar:
         )
 
     def parts(self, seen: set[int]) -> Iterator["Scalar"]:
-        """Give everything it is computed from that is computed itself, and itself, each once."""
+        """Give everything it is computed from that is computed itself, and itself, each once.
+
+        AND, OR and NOT of conditions that were computed cannot fail: they are left out.
+        """
         if self.operands and id(self) not in seen:
             seen.add(id(self))
             for operand in self.operands:
                 yield from operand.parts(seen)
-            yield self
+            if not isinstance(self.plain, (exp.And, exp.Or, exp.Not)):
+                yield self
 
     def domain(self) -> tuple[Any, ...] | None:
         """Every value it can take other than NULL, if that is public and there are at most MOST_VALUES."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from discretion.engines import survey
 from discretion.engines.backend import Held
 from discretion.engines.dialect import Dialect
-from discretion.engines.duckdb.companion import Companion, Owners
+from discretion.engines.duckdb.companion import Companion, Directory, Owners
 from discretion.engines.duckdb.connections import Connections
 from discretion.engines.duckdb.place import is_numbered, paths, stamps
 from discretion.engines.memory import packed
@@ -21,6 +21,7 @@ from discretion.engines.rows import Rows
 from discretion.engines.statement import Beside
 
 MOST_KEPT = 4
+SPARSE = 8  # times as many numbers as people that a directory may span
 Connected = AbstractContextManager[duckdb.DuckDBPyConnection]
 
 
@@ -74,10 +75,24 @@ class Companions:
             found = connection.sql(self._dialect.text(owners.preferences)).to_arrow_table()["preference"]
             places = np.arange(len(found), dtype=np.min_scalar_type(len(found)))
             connection.register("found", pa.table({"preference": found, "place": places}))
+            empty = Companion.empty(sizes, found.to_pylist(), threads)
+            if (directory := self._directory(connection, owners, len(found))) is not None:
+                owned = connection.sql(self._dialect.text(owners.owned)).to_arrow_reader(survey.PART)
+                return empty.with_owners(owned, directory) if any(sizes) else None
             parts = 1 + sum(sizes) // survey.PART if owners.register_person else 1
             texts = (self._dialect.text(owners.places(part, parts)) for part in range(parts))
             batches = (batch for text in texts for batch in connection.sql(text).to_arrow_reader(survey.PART))
-            return Companion.empty(sizes, found.to_pylist(), threads).with_places(batches) if any(sizes) else None
+            return empty.with_places(batches) if any(sizes) else None
+
+    def _directory(self, connection: duckdb.DuckDBPyConnection, owners: Owners, nobody: int) -> Directory | None:
+        """Return a directory of a register whose people are whole numbers that lie close together."""
+        if not (owners.register_person and owners.are_whole):
+            return None
+        ((first, last, people),) = connection.sql(self._dialect.text(owners.span)).fetchall()
+        if not people or last - first >= SPARSE * people:
+            return None
+        listed = connection.sql(self._dialect.text(owners.listed)).to_arrow_reader(survey.PART)
+        return Directory.of(first, last, nobody, listed)
 
 
 def _changed(connected: Connected, changes: str, enrolled: Companion, cohorts: int) -> Companion:

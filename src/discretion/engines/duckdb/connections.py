@@ -54,7 +54,9 @@ class Connections:
         finalize(self, shutil.rmtree, self.stage, ignore_errors=True)
         self._timeout = timeout_seconds
         self._types: dict[tuple[Any, ...], dict[str, str]] = {}  # a place in a state -> its columns
-        self._opened: dict[tuple[Any, ...], duckdb.DuckDBPyConnection] = {}  # places in a state -> connection
+        self._opened: dict[
+            tuple[Any, ...], tuple[duckdb.DuckDBPyConnection, set[str]]
+        ] = {}  # see `_states`; names shown
         self._lock = RLock()  # opening a place asks for its columns, which opens it too
 
     @contextmanager
@@ -70,8 +72,12 @@ class Connections:
             with self._lock:
                 if mark not in self._opened:
                     self._opened = dict(list(self._opened.items())[1 - MOST_OPEN :])
-                    self._opened[mark] = self._open(sources, staging)
-                connection = self._opened[mark].cursor()
+                    self._opened[mark] = self._open(sources, staging), set()
+                database, shown = self._opened[mark]
+                for name in [one for one in sources if one not in shown]:
+                    self._show(database, name, sources[name])
+                    shown.add(name)
+                connection = database.cursor()
             with closing(connection):
                 for name, table in tables.items():
                     connection.register(name, table)
@@ -105,8 +111,6 @@ class Connections:
         connection.execute("SET enable_external_access = false")
         silence(connection)
         connection.execute("SET TimeZone = 'UTC'")  # not the machine's
-        for name, place in sources.items():
-            self._show(connection, name, place)
         connection.execute("SET lock_configuration = true")
         return connection
 
@@ -114,13 +118,17 @@ class Connections:
         """Let a place be seen under a name."""
         types = {} if name == GUESSED else self.stored_types(place)
         reading = in_database(place, f"in_{name}", types) if is_table(place) else in_parquet(place, types)
-        connection.execute(f"CREATE VIEW {name} AS {reading}")
+        connection.execute(f"CREATE OR REPLACE VIEW {name} AS {reading}")
         if name == "protected" and is_numbered(place, types):
             numbers = f', file_index AS "{FILE}", file_row_number AS "{ROW_NUMBER}"'
-            connection.execute(f"CREATE VIEW {NUMBERED} AS {in_parquet(place, types, numbers)}")
+            connection.execute(f"CREATE OR REPLACE VIEW {NUMBERED} AS {in_parquet(place, types, numbers)}")
 
 
 def _states(sources: Mapping[str, str]) -> list[tuple[Any, ...]]:
+    """Return what a database is kept for: one file can have any name in it, several have those of the question."""
+    if len(sources) == 1:
+        ((name, place),) = sources.items()
+        return [(name if is_table(place) else "", place, *stamps(place))]
     return [(name, place, *stamps(place)) for name, place in sources.items()]
 
 
