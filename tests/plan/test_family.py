@@ -15,9 +15,11 @@ from discretion.ledger import Ledger
 from discretion.mechanisms import Belief
 from discretion.noise import simulation
 from discretion.plan import choose
+from discretion.plan.assumption import reach
 from discretion.plan.family import Family, families
 from discretion.preference import Specification
 from discretion.query import parse
+from discretion.render.number import upwards
 from discretion.statistics import Aggregate
 
 
@@ -188,6 +190,22 @@ def test_answers_released_together_are_compared_together(ledger):
             prediction = plan.choices[place].predictions[number]
             assert assume == prediction.assume
             assert choice.mechanism.error == prediction.error
+
+
+def test_one_line_says_what_assumptions_would_give(ledger):
+    _, plan = planned("SELECT AVG(cost) FROM visits", ledger)
+    (line,) = plan.hint
+    assert 'with assume="gradual" or ±' in line
+    assert reach(plan.choices[0].mechanism.error) in line
+    _, plan = planned("SELECT COUNT(cost), SUM(cost), AVG(cost) FROM visits", ledger)
+    assert 1 == len(plan.hint)
+    assert "times smaller: `explain`" in plan.hint[0]
+    _, plan = planned("SELECT AVG(cost) FROM visits", ledger, assume="independent")
+    assert () == plan.hint
+
+
+def test_what_would_be_paid_is_rounded_up():
+    assert pytest.approx([40.0, 0.0104, 0.5, 0.0]) == [upwards(number, 3) for number in (39.999999, 0.010327, 0.5, 0.0)]
 
 
 def test_an_assumption_that_no_mechanism_uses_is_not_compared(ledger):

@@ -229,3 +229,13 @@ def test_bounds_follow_from_those_of_the_columns(sql: str, low: float, high: flo
     (aggregate,) = parse(f"SELECT {sql} FROM patients", TABLES).aggregates
     ends = aggregate.value(aggregate.lower), aggregate.value(aggregate.upper)
     assert pytest.approx((low, high), abs=float(aggregate.step)) == tuple(map(float, ends))
+
+
+def test_columns_without_a_name_keep_the_spelling_of_the_question():
+    query = parse(
+        "SELECT Avg(Age), COUNT(*) FILTER (WHERE Smoker), SUM(CASE WHEN region = 'N' THEN 1 ELSE 0 END) FROM patients",
+        TABLES,
+    )
+    names = ["avg(Age)", "count(*) filter(where Smoker)", "sum(case when region = 'N' then 1 else 0 end)"]
+    assert names == [column.name for column in query.columns]
+    assert parse("SELECT AVG(AGE) FROM patients", TABLES).text == parse("SELECT avg(age) FROM patients", TABLES).text

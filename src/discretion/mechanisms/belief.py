@@ -49,7 +49,7 @@ class Belief:
     def __str__(self) -> str:
         parts = []
         if self.assume == "independent":
-            parts.append("preferences unrelated to values (wrong if they are related)")
+            parts.append("choices are unrelated to values (wrong if they are related)")
         elif self.beta is not None:
             parts.append(f"cohort means within {self.beta:.0%} of the range of each other")
         if self.expect is not None:

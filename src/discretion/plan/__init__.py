@@ -15,7 +15,7 @@ from discretion.mechanisms import BY_NAME, MECHANISMS, Belief, answer
 from discretion.mechanisms.joint import JointMember
 from discretion.mechanisms.option import Options
 from discretion.noise import Floats, Rng
-from discretion.plan.assumption import digits, proposed
+from discretion.plan.assumption import Prediction, digits, proposed, reach
 from discretion.plan.choice import Candidate, Choice, joined, paired_choices
 from discretion.plan.family import Family
 from discretion.plan.option import checked, told
@@ -26,6 +26,7 @@ from discretion.render.sheet import Sheet, Shown, amount
 from discretion.statistics import Aggregate, Request, Statistics
 
 INEXACT = "Its arithmetic is not exact. Ask for it by name."
+NOTABLY = 0.9  # an error below this part of ours is worth a line
 MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
 
 
@@ -88,6 +89,21 @@ class Plan(Shown):
     def explanation(self) -> Explanation:
         """Return the plan as the ledger and the release keep it."""
         return Explanation(self.sheets())
+
+    @property
+    def hint(self) -> tuple[str, ...]:
+        """Say in one line how much smaller errors would be under assumptions that were not made; () if not notably."""
+        shown = [one for one in self.choices if one.label and not one.label.endswith((", from below", ", from above"))]
+        better = [(one, found) for one in shown if (found := _better(one))]
+        if not better:
+            return ()
+        if len(shown) > 1:
+            times = max(one.mechanism.error.half_width() / min(map(_reach, found)) for one, found in better)
+            return (f"An assumption would make errors up to {times:.2g} times smaller: `explain` compares them.",)
+        ((one, found),) = better
+        ways = " or ".join(f'{reach(p.error)} with assume="{p.assume}"' for p in found)
+        now = reach(one.mechanism.error)
+        return (f"Predicted 95% error: {now}. An assumption would make it {ways}: `explain` says what it means.",)
 
     def sheets(self) -> list[Sheet]:
         """Return every mechanism considered for every aggregate, and what each level pays for all of them together."""
@@ -203,6 +219,17 @@ def _candidate(
         return Candidate(name=name, mechanism=MECHANISMS[name](aggregate, specification, belief, **options))
     except Unsuitable as refusal:
         return Candidate(name=name, reason=str(refusal))
+
+
+def _better(choice: Choice) -> tuple[Prediction, ...]:
+    """Return the predictions whose error is notably smaller than that of the chosen mechanism."""
+    ours = choice.mechanism.error
+    same = [one for one in choice.predictions if one.error.unit == ours.unit]
+    return tuple(one for one in same if 0 < _reach(one) < NOTABLY * ours.half_width())
+
+
+def _reach(prediction: Prediction) -> float:
+    return prediction.error.half_width()
 
 
 def _told(plan: Plan) -> list[str]:

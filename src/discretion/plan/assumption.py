@@ -11,6 +11,7 @@ from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.joint import Kin
 from discretion.preference import MICRO, Specification
 from discretion.release import Error
+from discretion.render.number import percent, upwards
 from discretion.render.sheet import amount
 from discretion.statistics import Aggregate
 
@@ -44,7 +45,7 @@ class Prediction:
 
     def __str__(self) -> str:
         size = f"{self.error.total:.2%} of the ranks" if self.error.unit == "rank" else digits(self.error.total)
-        costs = f"{self.mechanism}, pay up to {amount(self.most)}"
+        costs = f"{self.mechanism}, pay up to {amount(upwards(self.most, 3))}"
         return f"assuming {self.assume + ':':<13} error {size} ({costs}); {CLAIMS[self.assume]}"
 
 
@@ -126,6 +127,12 @@ def _kindred(kindred: Kindred, belief: Belief) -> tuple[Prediction, ...]:
     name, made = found
     most = _most(made.guarantee)
     return tuple(Prediction(assume="", mechanism=name, error=one.error, most=most) for one in made.estimates)
+
+
+def reach(error: Error) -> str:
+    """Return the 95% error as text, as it stands next to an answer."""
+    half = error.half_width()
+    return f"rank ± {percent(half)}" if error.unit == "rank" else f"± {upwards(half, 2):,.12g}"
 
 
 def digits(number: float) -> str:

@@ -104,7 +104,7 @@ def conclude(
         simulated=rng is not None,
         entry=entry,
         explanation=plan.explanation,
-        comparison=plan.comparison,
+        comparison=plan.hint,
         share=plan.share,
         within=plan.within,
     )

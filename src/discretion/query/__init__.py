@@ -232,7 +232,9 @@ def _text(query: Query, found: RowSet) -> str:
 
         return expression.copy().transform(back)
 
-    select = exp.select(*(exp.alias_(written(c.expression), c.name, quoted=True) for c in query.columns))
+    # AVG(Age) and avg(age) are the same question, so their names are the same here.
+    named = [(column, column.name.lower() if "(" in column.name else column.name) for column in query.columns]
+    select = exp.select(*(exp.alias_(written(column.expression), name, quoted=True) for column, name in named))
     if found.gathered is None:
         select = with_joins(select, found)
     else:

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import sqlglot
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from discretion.errors import QueryRefused
 from discretion.query.aggregation import AGGREGATES, DEVIATIONS, Asked, asked, refuse_aggregate
@@ -16,6 +18,8 @@ from discretion.query.pair import is_pair, pair
 from discretion.query.place import placed
 from discretion.query.rowset import Key, RowSet
 from discretion.query.scalar import only
+
+_SPELLED = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING)  # what the analyst named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +49,15 @@ class Order:
     nulls_first: bool
 
 
+def _header(node: exp.Expr) -> str:
+    """Return the name of a column that has none: names and texts as they were written, all else in small letters."""
+    text = node.sql("duckdb", comments=False, normalize_functions="lower")
+    for token in sqlglot.tokenize(text, dialect="duckdb"):
+        if token.token_type not in _SPELLED:
+            text = text[: token.start] + text[token.start : token.end + 1].lower() + text[token.end + 1 :]
+    return text
+
+
 class Output:
     """Reads SELECT, HAVING and ORDER BY into arithmetic on aggregates and keys, and collects the aggregates."""
 
@@ -58,7 +71,7 @@ class Output:
             node = item.this if isinstance(item, exp.Alias) else item
             expression = self.released(node)
             plain = isinstance(item, (exp.Alias, exp.Column))
-            name = item.alias_or_name if plain else node.sql("duckdb", comments=False).lower()
+            name = item.alias_or_name if plain else _header(node)
             if any(column.name.lower() == name.lower() for column in self.named):
                 raise QueryRefused(f"Two columns are named {name!r}. Give one of them another name with AS.")
             self.named.append(OutputColumn(name=name, expression=expression))

@@ -1,6 +1,8 @@
 """Advice beside an answer: what would have made it better, and that an error asked for was missed."""
 
-from math import ceil, floor, log10
+from math import ceil
+
+from discretion.render.number import upwards
 
 
 def larger_share(times: float, share: float | None) -> str:
@@ -10,7 +12,7 @@ def larger_share(times: float, share: float | None) -> str:
         return f"about {ceil(times):,} times the epsilon ({half})"
     if times * share > 1:
         return ""
-    return f"share={min(_upwards(times * share), 1.0):g} instead of {share:g} ({half})"
+    return f"share={min(upwards(times * share, 2), 1.0):g} instead of {share:g} ({half})"
 
 
 def missed(within: float, cells: int, rows: int, *, estimated: bool) -> str:
@@ -22,9 +24,3 @@ def missed(within: float, cells: int, rows: int, *, estimated: bool) -> str:
         "answer and groups were equally large, because a plan sees no data: WHERE, groups and missing values leave "
         f"fewer rows{also}."
     )
-
-
-def _upwards(number: float) -> float:
-    """Return the next number of two digits."""
-    unit = 10.0 ** (floor(log10(number)) - 1)
-    return ceil(number / unit - 1e-9) * unit

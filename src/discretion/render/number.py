@@ -38,6 +38,14 @@ def ends(interval: tuple[float, float]) -> str:
     return f"{interval[0]:,.12g} to {interval[1]:,.12g}"
 
 
+def upwards(number: float, digits: int) -> float:
+    """Return the next number of so many digits: 40 for 39.999999."""
+    if not number > 0:
+        return number
+    unit = 10.0 ** (floor(log10(number)) - digits + 1)
+    return ceil(number / unit - 1e-9) * unit
+
+
 def number(value: float) -> str:
     """Return six digits of a number, or all of those left of the point."""
     return f"{value:,.6g}" if isinstance(value, float) and abs(value) < 1e6 else f"{value:,.0f}"
