@@ -24,7 +24,7 @@ from discretion.errors import (
 )
 from discretion.ledger import Ledger
 from discretion.noise import simulation
-from discretion.query import operation, parse
+from discretion.query import casting, parse
 
 COUNT = "SELECT COUNT(*) FROM patients WHERE smoker"
 
@@ -71,7 +71,7 @@ def test_what_some_row_could_make_fail_is_refused_before_the_charge(tmp_path, mo
     with connect(tmp_path / "t.discretion") as db:
         db.protect("t", table, person="id", epsilon="epsilon", bounds={"x": (0, 1)})
         with monkeypatch.context() as planted:
-            planted.setattr(operation, "try_cast", lambda one, sql_type: exp.cast(one.copy(), sql_type))
+            planted.setattr(casting, "try_cast", lambda one, sql_type: exp.cast(one.copy(), sql_type))
             for cast in ("CAST(id AS TINYINT) > 0", "CASE WHEN id = 2 AND x = 0.25 THEN CAST(id AS TINYINT) > 0 END"):
                 with pytest.raises(QueryRefused, match="for every row there could be"):
                     db.sql(f"SELECT COUNT(*) FROM t WHERE {cast}")

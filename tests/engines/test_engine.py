@@ -22,7 +22,7 @@ from discretion.engines.dialect import NAMED, OPERATIONS
 from discretion.engines.duckdb import DuckDB
 from discretion.errors import EngineFailed, InvalidDeclaration, InvalidPreference, QueryRefused
 from discretion.noise import ALWAYS, keyed_coin
-from discretion.query import operation, parse
+from discretion.query import casting, operation, parse
 from discretion.statistics import Statistics
 from engines.statements import LEVELS, ROWS, compute, requested, table
 
@@ -394,7 +394,7 @@ def test_a_question_with_total_operations_passes_the_rehearsal(engine: Engine, s
 def test_an_operation_that_some_row_makes_fail_is_refused(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted bug: a cast that is not total."""
     declared = table(engine)
-    monkeypatch.setattr(operation, "try_cast", lambda one, sql_type: exp.cast(one.copy(), sql_type))
+    monkeypatch.setattr(casting, "try_cast", lambda one, sql_type: exp.cast(one.copy(), sql_type))
     monkeypatch.setattr(operation, "tried", lambda expression: expression)
     if not isinstance(engine, DuckDB):  # Spark's rules are total however an operation is spelled
         planted = "CAST(RAISE_ERROR('planted') AS INT)"

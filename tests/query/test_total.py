@@ -21,7 +21,7 @@ from discretion.engines import Cohorts, Rows
 from discretion.engines.duckdb import DuckDB
 from discretion.engines.survey import busy_people, owned_rows
 from discretion.errors import EngineFailed, InvalidDeclaration, QueryRefused
-from discretion.query import operation, parse
+from discretion.query import casting, operation, parse
 from discretion.query.expression import scalar
 from discretion.query.function import FUNCTIONS
 from discretion.query.scalar import Scope, columns_of
@@ -441,7 +441,7 @@ def test_a_statement_that_some_row_makes_fail_is_refused_before_the_charge(
 ) -> None:
     """A planted bug: without TRY, x + 1 fails for one row in 2^64, and a cast for most texts."""
     monkeypatch.setattr(operation, "tried", lambda expression: expression)
-    monkeypatch.setattr(operation, "try_cast", lambda one, sql_type: exp.cast(one.copy(), sql_type))
+    monkeypatch.setattr(casting, "try_cast", lambda one, sql_type: exp.cast(one.copy(), sql_type))
     sql = "SELECT COUNT(*) FROM t WHERE CAST(t AS INTEGER) > 3"
     assert "The database cannot compute this for every row there could be" in outcome(sql, CALM, "arrow", tmp_path)
 
