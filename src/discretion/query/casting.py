@@ -9,9 +9,8 @@ from sqlglot import exp
 
 from discretion.errors import QueryRefused
 from discretion.query import kind as types
-from discretion.query import operation
 from discretion.query.kind import BIGINT, DOUBLE
-from discretion.query.operation import TIMES, Operands, built, flat, moment_of
+from discretion.query.operation import TIMES, Operands, built, flat, moment_of, try_cast
 from discretion.query.scalar import TRUTH, Scalar, shown
 
 LONGEST_CAST = 50  # characters of any number, truth value or time
@@ -50,8 +49,8 @@ def cast(node: exp.Expr, operands: Operands) -> Scalar:
         low, high = None if low is None else Fraction(floor(low)), None if high is None else Fraction(ceil(high))
     tame = value.tame.anywhere if kind == "boolean" else value.tame
     result = built(node, {"this": tame}, sql_type=found, to=exp.DataType.build(own, dialect="duckdb"))
-    total = operation.try_cast(tame.total, own)
-    known: dict[str, Any] = {"total": operation.try_cast(total, DOUBLE) if own == "FLOAT" else total}
+    total = try_cast(tame.total, own)
+    known: dict[str, Any] = {"total": try_cast(total, DOUBLE) if own == "FLOAT" else total}
     if kind == "number":
         whole = own in types.REACH
         known |= {"low": low, "high": high, "reach": types.REACH.get(own, 0), "whole": whole, "narrow": whole}
