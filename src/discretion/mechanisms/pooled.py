@@ -1,10 +1,8 @@
 """Pooled: one weighted release for every band of similar ε; what they say together is estimated afterwards."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 from math import sqrt
 from typing import Any
 
@@ -14,19 +12,17 @@ from discretion import noise
 from discretion.errors import InvalidDeclaration, Unsuitable
 from discretion.guarantee import Guarantee
 from discretion.mechanisms.accuracy import believed, centre, laplace_variance, limits
+from discretion.mechanisms.bands import Bands, choices
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.form import Form, parts, tally
 from discretion.mechanisms.level import refuse_nobody
 from discretion.mechanisms.linear import refuse_scale, unit_of
-from discretion.mechanisms.pooling import Pool, Span, Steps, steps_of
+from discretion.mechanisms.pooling import Pool
 from discretion.noise import Floats, Rng
-from discretion.preference import MICRO, Integers, Specification
+from discretion.preference import MICRO, Specification
 from discretion.release import Error
 from discretion.statistics import Aggregate, Measure, Statistics, weigh
 
-FEW = 8  # levels: each is a band of its own, so that no relation hides within one
-COUNTS = (3, 4, 5, 6, 8, 12, 16, 24)  # of bands that are tried: two do not show whether a relation is gradual
-POWERS = (0.5, 0.65, 0.8, 0.95)  # bands have equal Σ ε^power: 0 is equal numbers of people, 1 equal budgets
 TOLERANCE = 1.01  # of the least predicted error: within it the most bands are taken
 ASSUMES = (
     "the relation of choices and values is gradual (people of similar ε are alike); it was estimated from this release"
@@ -54,7 +50,7 @@ class Pooled:
 
     aggregate: Aggregate
     specification: Specification
-    bands: tuple[Span, ...]  # of cohorts, strictest first; people who chose 0 are in none
+    bands: Bands
     belief: Belief = field(default_factory=Belief)
     form: Form = ()  # what every band releases; the usual form if none is given
     error: Error
@@ -78,8 +74,8 @@ class Pooled:
 
     @cached_property
     def units(self) -> tuple[int, ...]:
-        """By band, the largest whole number of micro-ε that divides every weight."""
-        return tuple(unit_of(self.specification.micro[slice(*band)]) for band in self.bands)
+        """By release, the largest whole number of micro-ε that divides every weight."""
+        return tuple(map(unit_of, self.bands.weights(self.specification.micro)))
 
     @property
     def scales(self) -> tuple[Fraction, ...]:
@@ -95,11 +91,8 @@ class Pooled:
 
     def by_band(self, totals: Any) -> list[Any]:
         """Return whole numbers by (group, cohort) as weighted totals of every band, in its units. Private."""
-        micro = self.specification.micro
-        return [
-            weigh(totals[:, slice(*band)], micro[slice(*band)] // unit)
-            for band, unit in zip(self.bands, self.units, strict=True)
-        ]
+        weights = self.bands.weights(self.specification.micro)
+        return [weigh(totals, weight // unit) for weight, unit in zip(weights, self.units, strict=True)]
 
     def release(self, statistics: Statistics, rng: Rng) -> Floats:
         return self.answer(statistics, rng)[0]
@@ -126,15 +119,13 @@ class Pooled:
         return pool_of(self.aggregate, self.specification, self.belief, self.bands, self.released)
 
 
-def deviations(form: Form, specification: Specification, bands: tuple[Span, ...]) -> tuple[float, ...]:
+def deviations(form: Form, specification: Specification, bands: Bands) -> tuple[float, ...]:
     """Return the standard deviation of the noise of every part of every band, in micro-ε times its own units."""
-    units = [unit_of(specification.micro[slice(*band)]) for band in bands]
+    units = [unit_of(weights) for weights in bands.weights(specification.micro)]
     return tuple(sqrt(laplace_variance(float(part.scale) * MICRO / unit)) * unit for part in form for unit in units)
 
 
-def pool_of(
-    aggregate: Aggregate, specification: Specification, belief: Belief, bands: tuple[Span, ...], form: Form
-) -> Pool:
+def pool_of(aggregate: Aggregate, specification: Specification, belief: Belief, bands: Bands, form: Form) -> Pool:
     """The estimation for these bands."""
     means, full = believed(aggregate, belief), believed(aggregate, Belief())
     width = full.high - full.low
@@ -166,39 +157,12 @@ def propose(aggregate: Aggregate, specification: Specification, belief: Belief, 
     means = believed(aggregate, belief)
     if not means.high > means.low:
         raise Unsuitable("Nothing can vary within these bounds, so there is nothing to estimate.")
-    options = list(dict.fromkeys(cuts(specification, bands)))
+    options = choices(specification, bands)
     first = pool_of(aggregate, specification, belief, options[0], form)
-    tried = [replace(first, bands=cut, deviations=deviations(form, specification, cut)) for cut in options]
+    tried = [replace(first, bands=one, deviations=deviations(form, specification, one)) for one in options]
     least = min(pool.predicted.total for pool in tried)
     good = [pool for pool in tried if pool.predicted.total <= TOLERANCE * least]
     best = min(good, key=lambda pool: (-len(pool.bands), pool.predicted.total))  # more bands see more of the relation
     return Pooled(
         aggregate=aggregate, specification=specification, bands=best.bands, belief=belief, error=best.predicted
     )
-
-
-def cuts(specification: Specification, bands: int | None = None) -> list[tuple[Span, ...]]:
-    """Return the different ways to cut the levels into bands that are tried."""
-    return list(dict.fromkeys(_cuts(specification, bands)))
-
-
-def _cuts(specification: Specification, bands: int | None) -> Iterator[tuple[Span, ...]]:
-    """Ways to cut the levels into bands, from public information: one band for each level where they are few."""
-    steps = steps_of(specification)
-    used = np.flatnonzero(steps.owned > 0)
-    if bands is None and used.size <= max(COUNTS):
-        yield _spans(steps, used)
-    if bands is None and used.size <= FEW:
-        return
-    for count in [count for count in COUNTS if count < used.size] if bands is None else [bands]:
-        for power in POWERS:
-            mass = steps.heads[used] * steps.epsilon[used] ** power
-            place = (np.cumsum(mass) - mass / 2) / mass.sum()
-            band = np.minimum((place * count).astype(int), count - 1)
-            yield _spans(steps, used[np.flatnonzero(np.diff(band, prepend=-1))])
-
-
-def _spans(steps: Steps, firsts: Integers) -> tuple[Span, ...]:
-    """The bands that start at these steps, as spans of cohorts."""
-    starts = steps.starts[firsts].tolist()
-    return tuple(pairwise([*starts, steps.cohorts]))

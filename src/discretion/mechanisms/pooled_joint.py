@@ -11,13 +11,14 @@ import numpy as np
 from discretion import noise
 from discretion.errors import Unsuitable
 from discretion.guarantee import Guarantee
+from discretion.mechanisms.bands import Bands, choices
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.form import FIRST, ROWS, Form, Part, is_affine, moments, sizes
 from discretion.mechanisms.joint import Answers, Derived, Kin, form_choices, line, refuse_ranks
 from discretion.mechanisms.level import refuse_nobody
 from discretion.mechanisms.linear import refuse_scale
-from discretion.mechanisms.pooled import Pooled, cuts, deviations, pool_of
-from discretion.mechanisms.pooling import Pool, Span
+from discretion.mechanisms.pooled import Pooled, deviations, pool_of
+from discretion.mechanisms.pooling import Pool
 from discretion.noise import Floats, Rng
 from discretion.preference import MICRO, Specification
 from discretion.release import Error
@@ -110,7 +111,7 @@ def _pool(
     missing: Part | None,
     specification: Specification,
     belief: Belief,
-    bands: tuple[Span, ...],
+    bands: Bands,
 ) -> Pool:
     if not is_affine(kin.aggregate):
         return pool_of(base, specification, belief, bands, form)
@@ -139,7 +140,7 @@ def propose(
     base = replace(grid, kind="mean")
     best: tuple[float, PooledJoint] | None = None
     for form, missing in form_choices(base, any(one.wide for one in kin)):
-        for bands in cuts(specification):
+        for bands in choices(specification):
             pools = [_pool(one, base, form, missing, specification, belief, bands) for one in kin]
             worst = max(
                 pool.predicted.ranked / max(error.ranked, 1e-300) for pool, error in zip(pools, alone, strict=True)

@@ -3,98 +3,27 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import sqrt
 
 import numpy as np
 
 from discretion.mechanisms import small_area
+from discretion.mechanisms.bands import Bands, steps_of
 from discretion.mechanisms.fieller import Ratio
 from discretion.mechanisms.form import FIRST, ROWS, Form, is_affine, moments, sizes
 from discretion.mechanisms.small_area import TAILS, Design, Posterior
 from discretion.noise import Floats
-from discretion.preference import MICRO, Integers, Specification
+from discretion.preference import MICRO, Specification
 from discretion.relation import Band, Relation
 from discretion.release import Error
 from discretion.statistics import Aggregate
 
-MOST_STEPS = 512  # of the ladder that the model is computed on: more levels are merged
 SIDES = (*TAILS, *(1 - tail for tail in TAILS))
 EVERYBODY, DIFFERENCE, FIRST_BAND = 0, 1, 2  # places among the averages asked about
 MIDDLE = (0.025, 0.975)  # of a relation's intervals
+NORMAL_95 = 1.96  # standard deviations
 OF = {"count": "rows per person", "people": "share of people", "sum": "sum per person", "mean": "mean"}
-Span = tuple[int, int]  # cohorts from the first up to, not including, the second
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Steps:
-    """The levels, merged where there are very many: what the model is computed on. Accuracy only."""
-
-    starts: Integers  # the first cohort of each step
-    heads: Integers
-    owned: Floats  # ε of all its people together
-    cohorts: int
-
-    @cached_property
-    def epsilon(self) -> Floats:
-        """One person's."""
-        return np.asarray(self.owned / np.maximum(self.heads, 1))
-
-
-@lru_cache(maxsize=64)
-def steps_of(specification: Specification) -> Steps:
-    """One step a level, or about 512 of equal Σ √ε; people who chose 0 are on one of their own."""
-    micro, heads = specification.micro, specification.heads
-    starts = np.arange(micro.size)
-    if micro.size > MOST_STEPS:
-        mass = np.cumsum(heads * np.sqrt(micro))
-        place = (mass * (MOST_STEPS / mass[-1])).astype(int)
-        starts = np.flatnonzero((np.diff(place, prepend=-1) > 0) | (np.diff(micro == 0, prepend=False)))
-    return Steps(
-        starts=starts,
-        heads=np.add.reduceat(heads, starts),
-        owned=np.add.reduceat(heads * micro, starts) / MICRO,
-        cohorts=micro.size,
-    )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Priors:
-    """Prior covariances of what each step's people add to the total of their band; a cut into bands sums them up."""
-
-    steps: Steps
-    gradual: Floats  # (step, step)
-    everybody: Floats  # (step): with everybody's average
-    variance: float  # of everybody's average
-
-    def design(self, firsts: list[int]) -> Design:
-        """Return the design for bands that begin at these cohorts; only everybody's average is asked about."""
-        places = np.searchsorted(self.steps.starts, firsts)
-        skip, places, size = places[0], places - places[0], len(firsts)  # people who chose 0 are in no band
-        owned, people = self.steps.owned[skip:], np.maximum(self.steps.heads[skip:], 1)
-        total, everyone = np.maximum(np.add.reduceat(owned, places), 1e-300), self.steps.heads.sum()
-        gradual, white = np.empty((2, size + 1, size + 1))
-        summed = np.add.reduceat(np.add.reduceat(self.gradual[skip:, skip:], places, axis=0), places, axis=1)
-        gradual[:size, :size] = summed / np.outer(total, total)
-        gradual[size, :size] = gradual[:size, size] = np.add.reduceat(self.everybody[skip:], places) / total
-        gradual[size, size] = self.variance
-        white[:size, :size] = np.diag(np.add.reduceat(owned**2 / people, places) / total**2)
-        white[size, :] = white[:, size] = 1 / everyone
-        return Design(bands=size, ones=np.ones(size + 1), gradual=gradual, white=white)
-
-
-@lru_cache(maxsize=8)
-def _priors_of(specification: Specification) -> Priors:
-    steps = steps_of(specification)
-    each = small_area.gradual_covariance(steps.heads)
-    share = steps.heads / steps.heads.sum()
-    everybody = (each * share).sum(axis=1)
-    return Priors(
-        steps=steps,
-        gradual=each * np.outer(steps.owned, steps.owned),
-        everybody=everybody * steps.owned,
-        variance=float((everybody * share).sum()),
-    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,7 +44,7 @@ class Pool:
 
     aggregate: Aggregate
     specification: Specification
-    bands: tuple[Span, ...]
+    bands: Bands
     low: float  # where one person's contribution lies, in steps: from here
     width: float  # and so far
     variance: float  # the most it is believed to vary, in steps²
@@ -127,30 +56,36 @@ class Pool:
     limits: tuple[float, float]
 
     @cached_property
-    def band_of(self) -> Integers:
-        """The band of every step; −1 where people chose 0."""
-        firsts = [first for first, _ in self.bands]
-        return np.searchsorted(firsts, steps_of(self.specification).starts, side="right") - 1
+    def released(self) -> Floats:
+        """Return what every release has of each step: ε of its people together, in micro-ε, by (release, step)."""
+        micro, heads = self.specification.micro, self.specification.heads
+        given = np.array(self.bands.weights(micro), dtype=np.float64) * heads
+        return np.asarray(np.add.reduceat(given, steps_of(self.specification).starts, axis=1))
+
+    @cached_property
+    def owned(self) -> Floats:
+        """The micro-ε that every release is about."""
+        return np.asarray(self.released.sum(axis=1))
+
+    def _design(self, *asked: Floats, trends: Sequence[int] = ()) -> Design:
+        """Observed: every release. Asked about: everybody, and other averages or differences over the steps."""
+        steps = steps_of(self.specification)
+        observed = self.released / np.maximum(self.owned, 1e-300)[:, None]
+        everybody = steps.heads / max(int(steps.heads.sum()), 1)
+        return Design.of(steps.heads, np.vstack([observed, everybody, *asked]), len(self.bands), trends=trends)
 
     @cached_property
     def design(self) -> Design:
-        """Observed: every band, weighted by ε. Asked about: everybody, the halves' difference, every band by heads."""
+        """Asked about: everybody, the difference of the halves, every band by heads."""
         steps, bands = steps_of(self.specification), len(self.bands)
         ends = np.cumsum(steps.heads)
         half = ends[-1] / 2
         strict = np.clip(half - (ends - steps.heads), 0, steps.heads)  # how many of each step are in the stricter half
-        difference = (steps.heads - 2 * strict) / half
-        members = self.band_of == np.arange(bands)[:, None]  # (band, step)
-        averages = np.vstack([members * steps.owned, steps.heads, difference, members * steps.heads])
-        sums = averages.sum(axis=1, keepdims=True)
-        sums[bands + DIFFERENCE] = 1  # a difference of averages already
-        return Design.of(steps.heads, averages / np.maximum(sums, 1e-300), bands, trends=[bands + DIFFERENCE])
-
-    @cached_property
-    def owned(self) -> Floats:
-        """The micro-ε of every band's people together."""
-        weight = self.specification.heads * self.specification.micro
-        return np.array([float(weight[slice(*band)].sum()) for band in self.bands])
+        firsts = [first for first, _ in self.bands.spans]
+        band_of = np.searchsorted(firsts, steps.starts, side="right") - 1  # −1 where people chose 0
+        members = (band_of == np.arange(bands)[:, None]) * steps.heads  # (band, step)
+        means = members / np.maximum(members.sum(axis=1, keepdims=True), 1)
+        return self._design((steps.heads - 2 * strict) / half, *means, trends=[bands + DIFFERENCE])
 
     # Before the release ---------------------------------------------------------------------------------------------
 
@@ -161,19 +96,24 @@ class Pool:
         For a ratio, as if everybody had one row with a value and groups were equally large (`accuracy.ratio_error`).
         """
         noise = (np.array(self.deviations).reshape(-1, len(self.bands)) / self.owned) ** 2  # (part, band)
-        design = _priors_of(self.specification).design([first for first, _ in self.bands])
+        design = self._design()
         if is_affine(self.aggregate):
-            found = small_area.expected_variance(
+            found = small_area.expected_variances(
                 design,
                 noise[0] / self.width**2,
                 variance=self.variance / self.width**2,
                 reach=self.narrow,
             )
-            return self._error(sqrt(found) * self._unit * self.width)
+            return self._predicted(found, self._unit * self.width)
         rows = 1 / self.aggregate.groups
         noise = np.square(self._lines[[ROWS, FIRST]]).sum(axis=0) @ noise  # Σx − m·rows at m = ±1
-        found = small_area.expected_variance(design, noise, variance=rows, reach=2 * rows)
-        return self._error(sqrt(found) / rows * self._half)
+        found = small_area.expected_variances(design, noise, variance=rows, reach=2 * rows)
+        return self._predicted(found, self._half / rows)
+
+    def _predicted(self, found: tuple[float, float], unit: float) -> Error:
+        """Return the error of these variances of the answer and its interval, in this unit."""
+        plain = self._error(sqrt(found[0]) * unit)
+        return replace(plain, pull=max(0.0, NORMAL_95 * sqrt(found[1]) * unit - plain.half_width()))
 
     def _error(self, noise: float) -> Error:
         return Error(bias=0.0, noise=noise, assumption=self.assumption, limits=self.limits)
@@ -276,8 +216,8 @@ class Pool:
     def _relations(self, found: Estimate) -> list[Relation]:
         """Return how the bands differ, in the units of one person."""
         heads, micro, count = self.specification.heads, self.specification.micro, len(self.bands)
-        people = [int(heads[slice(*band)].sum()) for band in self.bands]
-        epsilons = [(float(micro[first]) / MICRO, float(micro[last - 1]) / MICRO) for first, last in self.bands]
+        people = [int(heads[slice(*band)].sum()) for band in self.bands.spans]
+        epsilons = [(float(micro[first]) / MICRO, float(micro[last - 1]) / MICRO) for first, last in self.bands.spans]
         means = found.start[:, None] + found.each * found.levels.mean[:, FIRST_BAND:]
         ends = found.start[:, None, None] + found.each[:, :, None] * np.stack(
             [found.levels.quantiles(MIDDLE, FIRST_BAND + band) for band in range(count)], axis=1

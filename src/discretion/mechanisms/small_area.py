@@ -9,9 +9,10 @@ population fall from its mean. This is the model of Fay and Herriot (1979) with 
 Bands are observed as averages weighted by ε, with noise; asked about are averages over heads. Given τ everything is
 linear and Gaussian. τ is integrated over a grid, by its prior times the likelihood of what was released.
 
-The answer uses a half-normal prior of τ, which is best where relations are weak. Where few or noisy bands leave τ
-undetermined, an interval of that prior would be too narrow for strong relations. So intervals use a flat prior of
-τ > 0. Where the release determines τ the two agree. Both were calibrated by simulation (`python -m benchmarks pooled`).
+For the answer, τ is 0 with probability .7 beforehand and half-normal otherwise: unrelated choices cost little, and
+strong relations are found. Where few or noisy bands leave τ undetermined, an interval of that prior would be too narrow
+for strong relations. So intervals use a flat prior of τ > 0, and few bands make them slightly wider. Where the release
+determines τ the two agree. All of this was calibrated by simulation (`python -m benchmarks pooled`).
 """
 
 from collections.abc import Sequence
@@ -23,9 +24,12 @@ from discretion.noise import Floats
 from discretion.preference import Integers
 
 TAUS = np.linspace(0.0, 1.0, 26)  # in parts of the range
-PRIOR = 0.12  # scale of the half-normal prior of τ that the answer is computed with
+UNRELATED = 0.7  # probability beforehand that τ = 0, for the answer
+PRIOR = 0.2  # scale of the half-normal prior of τ otherwise
 BEFOREHAND = 0.1  # the same for a prediction before the release: relations are usually weaker than the prior allows
+CAUTIOUS = 0.3  # the same for the prediction of an interval, whose prior allows stronger ones
 STRAIGHT = 0.5  # λ
+WIDENED = 0.2  # by this, divided by the number of bands, deviations are increased: few bands hardly determine τ and v
 WIDE = 1.0  # standard deviation of the prior of m, in parts of the range
 TAILS = (0.5, 0.25, 0.1, 0.05, 0.025, 0.01, 0.005, 0.0025, 0.001, 0.0005)  # of the stored quantiles
 HALVINGS = 45  # of the bisection for a quantile
@@ -121,18 +125,15 @@ def _places(heads: Integers) -> Floats:
     return np.asarray((ends - heads / 2) / max(int(ends[-1]), 1))
 
 
-def gradual_covariance(heads: Integers) -> Floats:
-    """(level, level): of the levels' means, for τ = 1; `Design.gradual` has that of averages over levels."""
-    places = _places(heads)
-    return np.asarray(
-        (1 - STRAIGHT) * np.minimum.outer(places, places) + STRAIGHT * np.outer(places - 0.5, places - 0.5)
-    )
-
-
 def half_normal(scale: float) -> Floats:
-    """The prior of τ on its grid."""
+    """A prior of τ on its grid."""
     raw = np.exp(-0.5 * (TAUS / scale) ** 2)
     return np.asarray(raw / raw.sum())
+
+
+def prior() -> Floats:
+    """The prior of τ that the answer is computed with."""
+    return np.asarray(UNRELATED * (TAUS == 0) + (1 - UNRELATED) * half_normal(PRIOR))
 
 
 def posterior(
@@ -176,13 +177,13 @@ def _posterior(
     left = np.maximum(left, 1e-18 * (reach**2)[:, None, None])
     fit = -0.5 * ((off[..., 0] * surprise).sum(axis=-1) + np.linalg.slogdet(seen)[1])
     likelihood = np.exp(fit - fit.max(axis=1, keepdims=True))
-    priors = half_normal(PRIOR) * likelihood, (TAUS > 0) * likelihood + 1e-300
+    priors = prior() * likelihood, (TAUS > 0) * likelihood + 1e-300
     drawn = gains**2 * noise[:, None, :, None]  # variance that each noise leaves in the answer
     return Posterior(
         weights=priors[0] / priors[0].sum(axis=1, keepdims=True),
         cautious=priors[1] / priors[1].sum(axis=1, keepdims=True),
         means=means,
-        deviations=np.sqrt(left),
+        deviations=np.sqrt(left) * (1 + WIDENED / size),
         laplace=np.minimum(np.sqrt((drawn**2).sum(axis=-2)) / left, 1.0),
     )
 
@@ -194,13 +195,17 @@ def _covariances(design: Design, variance: Floats, reach: Floats) -> Floats:
     return np.asarray(known + (TAUS**2)[None, :, None, None] * design.gradual * reach2)
 
 
-def expected_variance(design: Design, noise: Floats, *, variance: float, reach: float) -> float:
-    """The posterior variance of the first average asked about, averaged over τ: known before anything is released."""
+def expected_variances(design: Design, noise: Floats, *, variance: float, reach: float) -> tuple[float, float]:
+    """The posterior variance of the first average asked about, averaged over τ: known before anything is released.
+
+    The first one is for the answer, the second for its interval.
+    """
     size = design.bands
     full = _covariances(design, np.array([variance]), np.array([reach]))[0]  # (τ, average, average)
     seen, across = full[:, :size, :size] + np.diag(noise), full[:, size, :size]
     explained = (across * np.linalg.solve(seen, across[..., None])[..., 0]).sum(axis=-1)
-    return float(half_normal(BEFOREHAND) @ np.maximum(full[:, size, size] - explained, 1e-18 * reach**2))
+    left = np.maximum(full[:, size, size] - explained, 1e-18 * reach**2)
+    return float(half_normal(BEFOREHAND) @ left), float(half_normal(CAUTIOUS) @ left) * (1 + WIDENED / size) ** 2
 
 
 def estimate_shares(
