@@ -41,7 +41,10 @@ def test_the_half_width_covers_laplace_and_normal_noise(confidence):
 def test_an_interval_stays_within_the_limits():
     error = Error(bias=0, noise=inf, limits=(0, 10))
     assert (0, 10) == error.interval(4)
-    assert (0, 0) == Error(bias=5, noise=0, limits=(0, 2)).interval(-50)
+    assert (0, 5) == Error(bias=5, noise=0, limits=(0, 20)).interval(-50)  # not (0, 0), as if it were exact
+    assert (0, 2) == Error(bias=5, noise=0, limits=(0, 2)).interval(-50)
+    ladder = ((0.5, 0.0, 0.0), (0.025, -2.0, 3.0), (0.0005, -4.0, 9.0))
+    assert (98, 100) == pytest.approx(Error(bias=0, noise=1, quantiles=ladder, limits=(0, 100)).interval(130))
 
 
 @pytest.mark.parametrize("confidence", [0, 1, -1, 2])
@@ -181,7 +184,7 @@ def test_a_bias_needs_one_tail_of_the_noise_and_never_less():
     [
         (0.6, 2.8, (0.0, 1.0), "0.6 (0 to 1)"),
         (12.0, 30.0, (0.0, 20_000.0), "12 (0 to 42)"),
-        (-5.3, 30.0, (0.0, 20_000.0), "-5 (0 to 25)"),
+        (-5.3, 30.0, (0.0, 20_000.0), "-5 (0 to 30)"),
         (123_456.0, 30_000.0, (0.0, 140_123.0), "123,000 (93,000 to 140,123)"),
         (50.0, 30.0, (0.0, 100.0), "50 ± 30"),
     ],

@@ -57,9 +57,14 @@ class Error:
         return self.pull + self.noise * _with_bias(self.bias / self.noise, missed)
 
     def interval(self, value: float, confidence: float = 0.95) -> tuple[float, float]:
-        """Return where the truth lies with this confidence; in ranks, which ranks the answer may have."""
+        """Return where the truth lies with this confidence; in ranks, which ranks the answer may have.
+
+        If noise took the value outside its limits, the interval is that of the limit: cut there instead, an answer far
+        outside would have an interval of no width, as if it were exact.
+        """
         low, high = self.limits if self.limits is not None else (-inf, inf)
         half, value = self.half_width(confidence), value if self.asked is None else self.asked
+        value = max(low, min(value, high))
         if self.quantiles:
             below, above = self._ends((1 - confidence) / 2)
             return max(low, min(value + below, high)), min(high, max(value + above, low))

@@ -151,7 +151,8 @@ class Release(Shown):
             if outside and outside[0]:
                 remarks.append(
                     f"{name}: the truth lies from {ends(outside[0])}; noise took an answer outside. It is "
-                    "shown as drawn, because answers moved back inside would be wrong on average."
+                    "shown as drawn, because answers moved back inside would be wrong on average. Its interval is "
+                    "that of the nearest number that is possible."
                 )
             if self.within is not None and (far := sum(e.reach(v) > 1.0001 * self.within for v, e in answers)):
                 remarks.append(

@@ -41,6 +41,7 @@ class Aggregate:
     complete: bool = False  # everybody in the register has exactly one row with a value: n is public
     rank: Fraction | None = None  # for a quantile: 0 is the minimum, 1/2 the median, 1 the maximum
     sample: bool = False  # for a variance: divide by n − 1 instead of n
+    rounding: Fraction = Fraction(0)  # the most by which the grid moves a value; 0 if all values are on it
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -118,7 +119,9 @@ def gridded(
         origin = Fraction(0) if kind == "sum" else Fraction(floor(middle)) if whole else middle
         step = _sum_step(kind, whole, low - origin, high - origin, shape.get("rows_per_person", 1))
         lower, upper = floor((low - origin) / step), ceil((high - origin) / step)
-    return Aggregate(kind=kind, lower=lower, upper=upper, origin=origin, step=step, **shape)
+    exact = whole and (1 / step).denominator == 1 and (origin / step).denominator == 1
+    rounding = Fraction(0) if exact else max(step / 2, high - origin - step * upper)  # the last step may not reach it
+    return Aggregate(kind=kind, lower=lower, upper=upper, origin=origin, step=step, rounding=rounding, **shape)
 
 
 def _sum_step(kind: Kind, whole: bool, low: Fraction, high: Fraction, rows_per_person: int) -> Fraction:

@@ -211,3 +211,32 @@ def test_what_would_be_paid_is_rounded_up():
 def test_an_assumption_that_no_mechanism_uses_is_not_compared(ledger):
     _, plan = planned("SELECT MEDIAN(cost), QUANTILE_CONT(cost, 0.25) FROM visits", ledger)
     assert ["nothing", "independent"] == [one.assume for one in plan.choices[0].predictions]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "sql", "how"),
+    [
+        ("joint", "SELECT COUNT(cost), SUM(cost), AVG(cost) FROM visits", {}),
+        ("joint", "SELECT COUNT(*), AVG(income), SUM(income) FROM patients", {}),  # how many people are there is public
+        ("pooled_joint", "SELECT SUM(cost), AVG(cost) FROM visits", {"assume": "gradual"}),
+        ("paired", "SELECT CORR(income, age) FROM patients", {}),
+    ],
+)
+def test_what_is_released_together_can_be_asked_for_by_its_name(mechanism, sql, how, ledger):
+    _, plan = planned(sql, ledger, mechanism=mechanism, **how)
+    assert {mechanism} == {choice.chosen.name for choice in plan.choices} - {"public"}
+    assert 1 == len([choice for choice in plan.releases if choice.chosen.name != "public"])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "sql", "label"),
+    [
+        ("joint", "SELECT AVG(cost) FROM visits", "AVG"),
+        ("joint", "SELECT SUM(cost), AVG(cost), MEDIAN(cost) FROM visits", "MEDIAN"),
+        ("pooled_joint", "SELECT SUM(cost), AVG(cost) FROM visits", "SUM"),  # it needs assume="gradual"
+        ("paired", "SELECT SUM(cost), AVG(cost) FROM visits", "SUM"),
+    ],
+)
+def test_what_cannot_be_released_together_is_refused_by_its_name(mechanism, sql, label, ledger):
+    with pytest.raises(Unsuitable, match=rf"Mechanism '{mechanism}' .*{label}.*Leave mechanism out"):
+        planned(sql, ledger, mechanism=mechanism)

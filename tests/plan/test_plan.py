@@ -104,7 +104,7 @@ def test_the_explanation_has_everything():
     for name in MECHANISMS:
         assert f"\n{name} " in text or f"\nnot {name}: " in text
     assert "assumes every cohort between 0 and 0.5: accuracy rests on it, privacy does not" in text
-    assert "plain DP with everybody at the strictest ε = 0.01: error 141, " in text
+    assert "plain DP with everybody at the strictest ε = 0.01: RMSE 141, " in text
     assert "\n   540     0.01" in text
     assert "not public: The answer depends on values" in text
 
@@ -113,7 +113,7 @@ def test_large_errors_are_written_out():
     few = Specification(epsilons=(10, 20), people=(500, 500))
     text = str(choose([COUNT], few, Belief()))
     assert "e+" not in text
-    assert "plain DP with everybody at the strictest ε = 1e-05: error 141,421" in text
+    assert "plain DP with everybody at the strictest ε = 1e-05: RMSE 141,421" in text
 
 
 def test_a_plan_is_a_table_in_a_notebook_and_text_elsewhere():

@@ -85,6 +85,8 @@ JOINT: dict[str, Callable[..., Released]] = {
     "nested_rank": nested_rank.propose,
 }
 
+TOGETHER = (*JOINT, "paired")  # by name, for all aggregates of a question
+
 
 def answer(mechanism: Mechanism, statistics: Statistics, rng: Rng = None) -> tuple[Floats, tuple[Error, ...]]:
     """The private answers and their errors, one a group; the release itself may tell more than was predicted."""
@@ -95,17 +97,27 @@ def answer(mechanism: Mechanism, statistics: Statistics, rng: Rng = None) -> tup
 
 
 def together(
-    kin: Sequence[Kin], grid: Aggregate, specification: Specification, belief: Belief, alone: Sequence[Error]
+    kin: Sequence[Kin],
+    grid: Aggregate,
+    specification: Specification,
+    belief: Belief,
+    alone: Sequence[Error],
+    forced: str = "",
 ) -> tuple[str, Released] | None:
-    """Return the joint release of least predicted errors by its name, or None if an aggregate is as good alone."""
+    """Return the joint release of least predicted errors by its name, or None if an aggregate is as good alone.
+
+    `forced` names the only one that is wanted, better or not.
+    """
     found: list[tuple[float, str, Released]] = []
     for name, propose in JOINT.items():
+        if forced not in ("", name):
+            continue
         with suppress(Unsuitable):
             made = propose(kin, grid, specification, belief, alone)
             pairs = zip(made.estimates, alone, strict=True)
             found.append((max(one.error.ranked / max(error.ranked, TINY) for one, error in pairs), name, made))
     worst, name, best = min(found, default=(1.0, "", None), key=lambda one: one[0])
-    return (name, best) if worst < 1 and best is not None else None
+    return (name, best) if (worst < 1 or forced) and best is not None else None
 
 
-__all__ = ["BY_NAME", "JOINT", "MECHANISMS", "Belief", "Mechanism", "Propose", "answer", "together"]
+__all__ = ["BY_NAME", "JOINT", "MECHANISMS", "TOGETHER", "Belief", "Mechanism", "Propose", "answer", "together"]

@@ -148,8 +148,9 @@ def error_of(pair: Pair, sums: Floats, paired: Paired, people: float, *, sure: b
     scatter = assignment(share, heads, means) / specification.size**2 / part
     random = rows * float(gradient**2 @ np.maximum(sums, 0)) * max(scatter, 0.0)
     moved = over(heads, np.abs(share - 1)) / specification.size / 2 * (1.0 if belief.beta is None else belief.beta)
+    rounded = rows * float(np.abs(gradient).sum()) / (2 * aggregate.upper)  # half a step of every part of every row
     return Error(
-        bias=moved * rows * float(gradient.max() - gradient.min()),
+        bias=moved * rows * float(gradient.max() - gradient.min()) + rounded,
         noise=hypot(deviation * float(np.linalg.norm(gradient)), sqrt(random)),
         assumption="; ".join(filter(None, [str(belief), GROUP_ASSUMES])),
         limits=limits,

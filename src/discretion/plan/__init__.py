@@ -11,9 +11,10 @@ import numpy as np
 
 from discretion.errors import Unsuitable
 from discretion.guarantee import Guarantee
-from discretion.mechanisms import BY_NAME, MECHANISMS, Belief, answer
+from discretion.mechanisms import BY_NAME, MECHANISMS, TOGETHER, Belief, answer
 from discretion.mechanisms.joint import JointMember
 from discretion.mechanisms.option import Options
+from discretion.mechanisms.rounding import with_rounding
 from discretion.noise import Floats, Rng
 from discretion.plan.assumption import Prediction, digits, proposed, reach
 from discretion.plan.choice import Candidate, Choice, joined, paired_choices
@@ -67,7 +68,11 @@ class Plan(Shown):
         for place, (choice, about) in enumerate(zip(self.choices, statistics, strict=True)):
             if place not in found:
                 found[place] = answer(choice.mechanism, about, rng)
-        return [found[place] for place in range(len(self.choices))]
+        people = self.specification.size
+        return [
+            (values, with_rounding(choice.aggregate, people, values, errors))
+            for choice, (values, errors) in zip(self.choices, map(found.__getitem__, range(len(found))), strict=True)
+        ]
 
     @property
     def request(self) -> Request[Any]:
@@ -139,8 +144,9 @@ def choose(
     given = checked(mechanism, cast(Mapping[str, Any] | None, options))
     specification.strictest  # noqa: B018  refuses when nobody has anything to spend
     parts = list(weights) or [1] * len(aggregates)
+    alone = "auto" if mechanism in TOGETHER else mechanism
     choices = [
-        _choose_one(aggregate, label, specification.times(weight), belief, mechanism, given)
+        _choose_one(aggregate, label, specification.times(weight), belief, alone, given)
         for aggregate, weight, label in zip(aggregates, parts, labels or [""] * len(aggregates), strict=True)
     ]
     better = [family for family in families if family.pairs]
@@ -149,16 +155,24 @@ def choose(
         members = paired_choices(family, [choices[place] for place in family.places], spends, belief, mechanism)
         for place, choice in zip(family.places, members, strict=True):
             choices[place] = choice
-    for whole in (one for one in families if mechanism == "auto" and not one.pairs):
+    forced = mechanism if mechanism in TOGETHER else ""
+    for whole in (one for one in families if alone == "auto" and not one.pairs):
         for family in (whole, *whole.smaller):
             spends = specification.times(sum(parts[place] for place in family.places))
-            members, is_better = joined(family, [choices[place] for place in family.places], spends, belief)
+            members, is_better = joined(family, [choices[place] for place in family.places], spends, belief, forced)
             if is_better or family is whole:  # the whole family is what assumptions are compared for
                 for place, choice in zip(family.places, members, strict=True):
                     choices[place] = choice
             if is_better:
                 better.append(family)
                 break
+    released = {place for family in better for place in family.places}
+    left = [one.label for place, one in enumerate(choices) if place not in released and one.chosen.name != "public"]
+    if forced and left:
+        raise Unsuitable(
+            f"Mechanism {forced!r} answers several aggregates of one column from one release, and cannot answer "
+            f"{left[0]} here. Leave mechanism out."
+        )
     return Plan(
         specification=specification, choices=tuple(choices), source=source, families=tuple(better), options=given
     )
@@ -257,18 +271,20 @@ def _choice_sheet(choice: Choice) -> Sheet:
     suitable = [candidate for candidate in choice.candidates if candidate.error is not None]
     ranked = choice.chosen.error is not None and choice.chosen.error.unit == "rank"
     ranks = ("errors are in ranks: a share of the rows that are asked about",) if ranked else ()
+    words = "95% error: the ± of an answer, as predicted; RMSE: the root mean squared error, which is typical"
     return Sheet(
         title=f"{choice.label}: {choice.chosen.name}",
-        columns=("mechanism", "error", "bias", "noise", "compared"),
+        columns=("mechanism", "95% error", "RMSE", "bias", "noise", "compared"),
         rows=tuple(_candidate_row(candidate, choice.chosen) for candidate in suitable),
         notes=(
+            words,
             *ranks,
             *_assumed(choice),
             *_plain(choice),
             *map(str, choice.predictions),
             *(f"not {c.name}: {c.reason}" for c in choice.candidates if c.error is None),
         ),
-        numbers=frozenset({"error", "bias", "noise", "compared"}),
+        numbers=frozenset({"95% error", "RMSE", "bias", "noise", "compared"}),
     )
 
 
@@ -285,7 +301,7 @@ def _plain(choice: Choice) -> list[str]:
             ours, plain = choice.mechanism.error.total, candidate.error.total
             times = f", {digits(plain / ours)} times this one" if 0 < ours < float("inf") > plain else ""
             size = _size(plain, candidate.error)
-            return [f"plain DP with everybody at the strictest ε = {amount(strictest)}: error {size}{times}"]
+            return [f"plain DP with everybody at the strictest ε = {amount(strictest)}: RMSE {size}{times}"]
     return []
 
 
@@ -299,6 +315,7 @@ def _choice_dict(choice: Choice) -> dict[str, Any]:
                 "assume": one.assume,
                 "mechanism": one.mechanism,
                 "error": one.error.total,
+                "within": one.error.half_width(),
                 "unit": one.error.unit,
                 "pay": one.most,
             }
@@ -312,15 +329,16 @@ def _candidate_dict(candidate: Candidate) -> dict[str, Any]:
     if error is None:
         return {"mechanism": candidate.name, "unsuitable": candidate.reason}
     sizes = {"error": error.total, "bias": error.bias, "noise": error.noise, "unit": error.unit}
+    sizes["within"] = error.half_width()  # at 95%
     return {"mechanism": candidate.name, **sizes}
 
 
 def _candidate_row(candidate: Candidate, chosen: Candidate) -> tuple[str, ...]:
     error, best = candidate.error, chosen.error
     if error is None or best is None:
-        return candidate.name, "", "", "", ""
+        return candidate.name, "", "", "", "", ""
     ratio = f"{error.total / best.total:.3g}×" if best.total > 0 and isfinite(error.total) else ""
-    sizes = (_size(error.total, error), _size(error.bias, error), _size(error.noise, error))
+    sizes = [_size(size, error) for size in (error.half_width(), error.total, error.bias, error.noise)]
     return candidate.name, *sizes, "chosen" if candidate is chosen else ratio
 
 

@@ -44,9 +44,10 @@ class Prediction:
     most: float  # ε that anybody pays
 
     def __str__(self) -> str:
-        size = f"{self.error.total:.2%} of the ranks" if self.error.unit == "rank" else digits(self.error.total)
+        wide = self.error.half_width()
+        size = f"{wide:.2%} of the ranks" if self.error.unit == "rank" else digits(wide)
         costs = f"{self.mechanism}, pay up to {amount(upwards(self.most, 3))}"
-        return f"assuming {self.assume + ':':<13} error {size} ({costs}); {CLAIMS[self.assume]}"
+        return f"assuming {self.assume + ':':<13} ± {size} at 95% ({costs}); {CLAIMS[self.assume]}"
 
 
 def proposed(name: str, aggregate: Aggregate, specification: Specification, belief: Belief) -> Mechanism | str:

@@ -63,9 +63,12 @@ class Choice:
 
 
 def joined(
-    family: Family, alone: Sequence[Choice], specification: Specification, belief: Belief
+    family: Family, alone: Sequence[Choice], specification: Specification, belief: Belief, forced: str = ""
 ) -> tuple[list[Choice], bool]:
-    """Return the choices of a family, released together if none of them is as good alone, and whether they are."""
+    """Return the choices of a family, released together if none of them is as good alone, and whether they are.
+
+    With `forced`, they are released by that mechanism, better or not.
+    """
     kindred = Kindred(
         kin=tuple(
             Kin(aggregate=choice.aggregate, wide=place == family.wide)
@@ -77,7 +80,7 @@ def joined(
     )
     choices = [replace(choice, kindred=kindred, place=place) for place, choice in enumerate(alone)]
     errors = [choice.mechanism.error for choice in alone]
-    found = together(kindred.kin, kindred.grid, specification, belief, errors)
+    found = together(kindred.kin, kindred.grid, specification, belief, errors, forced)
     if found is None:
         return choices, False
     name, made = found
@@ -93,7 +96,7 @@ def paired_choices(
     family: Family, sums: Sequence[Choice], specification: Specification, belief: Belief, mechanism: str
 ) -> list[Choice]:
     """Return the choices of nine sums about two columns; only those that show a statistic have a label."""
-    if mechanism != "auto":
+    if mechanism not in ("auto", "paired"):
         raise Unsuitable(f"Mechanism {mechanism!r} cannot answer {sums[0].label}: it is `paired`. Leave mechanism out.")
     kin = [Kin(aggregate=one.aggregate, pair=pair) for one, pair in zip(sums, family.pairs, strict=True)]
     made = paired.propose(kin, specification, belief)

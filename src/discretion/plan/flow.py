@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from discretion.mechanisms import Belief
+from discretion.mechanisms import TOGETHER, Belief
 from discretion.mechanisms.option import Options
 from discretion.mechanisms.paired import PARTS
 from discretion.noise import Floats, Rng
@@ -122,4 +122,4 @@ def _weights(wanted: Sequence[Wanted], manner: Manner) -> tuple[int, ...]:
 def _is_free(one: Wanted, manner: Manner) -> bool:
     """Return whether the answer is public, so that the others can have its part."""
     counts = one.aggregate.kind in ("count", "people") and one.aggregate.size_is_public
-    return counts and manner.mechanism in ("auto", "public")
+    return counts and manner.mechanism in ("auto", "public", *TOGETHER)

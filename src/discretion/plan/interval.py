@@ -93,8 +93,10 @@ def _between(aggregates: Sequence[Aggregate], released: Sequence[Floats], asked:
     middle, lower, upper = aggregates
     errors = []
     for value, below, above, error in zip(*(values.tolist() for values in released), asked, strict=True):
-        low = min(value, below) if lower.rank else float(middle.value(middle.lower))
-        high = max(value, above) if upper.rank != 1 else float(middle.value(middle.upper))
+        beyond = middle.rounding if middle.rounding > middle.step / 2 else 0  # the last candidate is below the bound
+        least, most = float(middle.value(middle.lower)), float(middle.value(middle.upper) + beyond)
+        low = max(least, min(value, below) - float(middle.rounding)) if lower.rank else least
+        high = min(most, max(value, above) + float(middle.rounding)) if upper.rank != 1 else most
         enough = f"there are about {error.rows:,.0f} rows to ask about" if error.rows is not None else ""
         interval = Error(
             bias=max(value - low, high - value),

@@ -8,7 +8,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from discretion.errors import InvalidDeclaration, did_you_mean
-from discretion.mechanisms import MECHANISMS
+from discretion.mechanisms import MECHANISMS, TOGETHER
 
 POSITIONS = {"aggregate", "specification", "belief"}  # what every mechanism is proposed with; the rest are options
 WORDS: dict[Any, str] = {
@@ -22,17 +22,20 @@ WORDS: dict[Any, str] = {
 @lru_cache(maxsize=64)
 def options_of(mechanism: str) -> Mapping[str, Any]:
     """Return the options of a mechanism with their types; they are the parameters of its `propose`."""
-    propose = MECHANISMS[mechanism]
+    propose = MECHANISMS.get(mechanism)
+    if propose is None:  # one of TOGETHER
+        return {}
     hints = get_type_hints(propose)
     return {name: hints[name] for name in signature(propose).parameters if name not in POSITIONS}
 
 
 def checked(mechanism: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the options of a mechanism, numbers in one form; refuse unknown names and values of another type."""
-    if mechanism != "auto" and mechanism not in MECHANISMS:
+    names = (*MECHANISMS, *TOGETHER)
+    if mechanism != "auto" and mechanism not in names:
         raise InvalidDeclaration(
-            f"mechanism must be 'auto' or one of {', '.join(map(repr, MECHANISMS))}, got {mechanism!r}."
-            f"{did_you_mean(mechanism, MECHANISMS)}"
+            f"mechanism must be 'auto' or one of {', '.join(map(repr, names))}, got {mechanism!r}."
+            f"{did_you_mean(mechanism, names)}"
         )
     if not options:
         return {}

@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from discretion.declaration.table import Table
 from discretion.errors import DiscretionError, InvalidDeclaration
 from discretion.ledger.answers import stored_answer, stored_question
-from discretion.mechanisms import MECHANISMS
+from discretion.mechanisms import MECHANISMS, TOGETHER
 from discretion.outlook import Outlook
 from discretion.query.function import FUNCTIONS
 from discretion.release import Release
@@ -107,7 +107,7 @@ async def _shown(call: Call, draft: AskForm, *, refusal: DiscretionError | None 
         outlook=found,
         refusal=refusal,
         tables=tables,
-        mechanisms=("auto", *MECHANISMS),
+        mechanisms=("auto", *MECHANISMS, *TOGETHER),
         words=_words(tables),
         draft_of=AskForm.asking,
         examples=[one.name for one in tables[:5]],
