@@ -1,10 +1,12 @@
 """SQL above released values: the plain answers, what it costs, and that it reaches nothing but these values."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -13,7 +15,9 @@ from discretion import compound, derived
 from discretion.engines.duckdb import above
 from discretion.errors import BudgetExhausted, QueryRefused
 from discretion.noise import simulation
+from discretion.propagation import Cell, Moves
 from discretion.query import division
+from discretion.release import Error
 
 REGIONS = ["N", "S", "W"]
 STATEMENTS = [
@@ -139,6 +143,37 @@ def test_biases_of_all_groups_may_have_one_direction(tmp_path: Path) -> None:
     assert total.errors["n"][0].total > 0.9 * biases
 
 
+def test_errors_of_linear_numbers_are_added_up(db: dn.Connection) -> None:
+    """Without draws: independent noises of groups and parts by their squares, those of one group at their worst."""
+    inner = "SELECT region, COUNT(*) AS n FROM t GROUP BY region"
+    part = db.sql(inner, share=0.01).errors["n"]
+    found = db.sql(f"SELECT SUM(n) AS s, AVG(n) * 6 - 1 AS a, SUM(n * n) AS q FROM ({inner})", share=0.01).errors
+    together = sum(one.noise**2 for one in part) ** 0.5
+    assert [together, 2 * together] == pytest.approx([found["s"][0].noise, found["a"][0].noise])
+    assert [False, False, True] == [found[name][0].simulated for name in "saq"]
+    windows = db.sql(f"SELECT region, n - LAG(n, 1, 0) OVER (ORDER BY region) AS d FROM ({inner})", share=0.01)
+    expected = [part[0].noise, *((a.noise**2 + b.noise**2) ** 0.5 for a, b in pairwise(part))]
+    assert expected == pytest.approx([one.noise for one in windows.errors["d"]])
+
+
+def test_a_number_with_a_kink_or_a_curve_is_not_linear() -> None:
+    cells = [Cell(part=0, row=row, column=0, error=Error(bias=0.0, noise=2.0)) for row in range(2)]
+    drawn = np.array([[1.0, -3.0], [-5.0, 0.5]])
+    moves = Moves(cells=cells, drawn=drawn)
+
+    def error(of: Any) -> Error | None:
+        start = np.array([10.0, 4.0])
+        alone = [of(start + cells[0].step * np.eye(2)[place]) for place in range(2)]
+        return moves.error(of(start), alone, [of(start + move) for move in drawn])
+
+    linear = error(lambda x: 3 * x[0] - x[1] + 7)
+    assert linear is not None
+    assert (0.0, pytest.approx(40**0.5)) == (linear.bias, linear.noise)
+    assert error(lambda x: x[0] * x[1]) is None
+    assert error(lambda x: max(x[0], x[1] + 3)) is None
+    assert error(lambda x: float(round(x[0] / 3))) is None
+
+
 def test_aggregates_released_together_may_share_their_noise(tmp_path: Path) -> None:
     """Nobody knows how the noises of two columns of a part are related, so they count as if they added up."""
     inner = "SELECT COUNT(*) AS n, SUM(age) AS s FROM t WHERE ill"
@@ -179,7 +214,7 @@ def test_rows_named_by_numbers_keep_their_errors_in_any_order(tmp_path: Path) ->
             " THEN 2 ELSE 3 END AS k, COUNT(*) AS n FROM t GROUP BY k) ORDER BY f DESC"
         )
     assert "k" not in found.errors
-    assert all(one.simulated for one in found.errors["f"])
+    assert all(one.noise > 0 and not one.simulated for one in found.errors["f"])
 
 
 @pytest.mark.parametrize(

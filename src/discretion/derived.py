@@ -1,7 +1,9 @@
-"""Derived: SQL above released values gives an answer of its own, with errors by draws from the known noise.
+"""Derived: SQL above released values gives an answer of its own, with errors by propagation or by draws.
 
-How the errors of a part are related is not known: aggregates that were released together share their noise, and biases
-of all groups may have one direction. So worlds of several kinds are drawn, and the kind with the largest error counts.
+The errors of numbers that are linear in released values follow from theirs (propagation.py). For others, noise is drawn
+again. How the errors of a part are related is not known: aggregates that were released together share their noise, and
+biases of all groups may have one direction. So worlds of several kinds are drawn, and the kind with the largest error
+counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +22,8 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from discretion.noise import simulation
+from discretion.noise import Floats, simulation
+from discretion.propagation import MOST, Cell, Moves
 from discretion.query import Query
 from discretion.query.division import PART, Division
 from discretion.release import Error, Release
@@ -85,12 +88,16 @@ def derive(division: Division, releases: Sequence[Release]) -> Release:
         for kind in kinds
         for _ in range(DRAWS)
     ]
-    found = [_plain(one) for one in above.select_released(division.outer, worlds)]
-    first, other, *draws = found
+    cells = _cells(parts)
+    alone = [{**base, names[cell.part]: parts[cell.part].moved(cell)} for cell in cells]
+    found = [_plain(one) for one in above.select_released(division.outer, [*worlds, *alone])]
+    first, other, draws = found[0], found[1], found[2 : len(worlds)]
     by_kind = [draws[start : start + DRAWS] for start in range(0, len(draws), DRAWS)]
     origins = {name: _origin(name, found[:PROVED], worlds[:PROVED]) for name in first}
     doubtful = _doubtful(division.outer, list(first))
-    errors = _errors(first, other, by_kind, origins, parts, doubtful)
+    moves = Moves(cells=cells, drawn=_drawn(cells, names, base, worlds[2:])) if cells else None
+    linear = _Linear(moves, first, other, found[len(worlds) :], draws)
+    errors = _errors(first, other, by_kind, origins, parts, doubtful, linear)
     computed = Sheet(notes=(f"Computed from that: {division.outer}",))
     return replace(
         releases[-1],
@@ -162,6 +169,12 @@ class _PartTable:
             )
         return _table(self.query, self.keys, columns)
 
+    def moved(self, cell: Cell) -> pa.Table:
+        """Return the table with one value moved."""
+        columns = [list(values) for values in self.values]
+        columns[cell.column][cell.row] = (columns[cell.column][cell.row] or 0.0) + cell.step
+        return _table(self.query, self.keys, columns)
+
     def shifted(self) -> pa.Table:
         """Return the table with every value moved whose noise has no known size."""
         columns = [
@@ -175,6 +188,61 @@ class _PartTable:
         known = list(zip(self.values[place], self.errors[place], strict=True))
         same = ([error for one, error in known if one == value] if value is not None else [] for value in values)
         return tuple(max(errors, key=lambda error: error.total, default=UNKNOWN) for errors in same)
+
+
+def _cells(parts: Sequence[_PartTable]) -> list[Cell]:
+    """Return every released value that may be off; none if there are too many to move them one by one."""
+    found = [
+        Cell(part=number, row=row, column=column, error=error)
+        for number, part in enumerate(parts)
+        for column, errors in enumerate(part.errors)
+        for row, error in enumerate(errors)
+        if _is_known(error) and part.values[column][row] is not None
+    ]
+    known = [cell for cell in found if cell.step > 0]
+    return known if len(known) <= MOST else []
+
+
+def _drawn(
+    cells: Sequence[Cell], names: Sequence[str], base: Mapping[str, pa.Table], worlds: Sequence[Mapping[str, pa.Table]]
+) -> Floats:
+    """Return how far every value was moved in every world."""
+
+    def values(world: Mapping[str, pa.Table]) -> list[float]:
+        columns = {(part, name): world[part][name].to_pylist() for part in names for name in world[part].column_names}
+        return [columns[names[one.part], f"_a{one.column}"][one.row] for one in cells]
+
+    return np.array([values(world) for world in worlds]) - np.array(values(base))
+
+
+class _Linear:
+    """Finds the numbers of an answer that are linear in released values."""
+
+    def __init__(
+        self, moves: Moves | None, first: Columns, other: Columns, alone: Sequence[Columns], draws: Sequence[Columns]
+    ) -> None:
+        self.moves, self.first, self.other, self.alone, self.draws = moves, first, other, alone, draws
+
+    def errors(self, labels: Sequence[str]) -> Mapping[str, dict[int, Error]]:
+        """Return the errors of linear numbers, by column and row; rows are found again by their labels."""
+        if self.moves is None:
+            return {}
+        worlds = [self.other, *self.alone, *self.draws]
+        places = [_places(self.first, world, labels) for world in worlds]
+        found: dict[str, dict[int, Error]] = {}
+        for name, values in self.first.items():
+            for row, value in enumerate(values):
+                seen: list[Any] = [
+                    world[name][place[row]] if row in place else None
+                    for world, place in zip(worlds, places, strict=True)
+                ]
+                if any(isinstance(one, bool) or not isinstance(one, int | float) for one in (value, *seen)):
+                    continue
+                end = 1 + len(self.alone)
+                error = self.moves.error(float(value), seen[1:end], seen[end:]) if seen[0] == value else None
+                if error is not None and error.total > 0:
+                    found.setdefault(name, {})[row] = error
+        return found
 
 
 def _is_known(error: Error) -> bool:
@@ -229,13 +297,14 @@ def _errors(
     origins: Mapping[str, tuple[int, int] | None],
     parts: Sequence[_PartTable],
     doubtful: set[str],
+    linear: _Linear,
 ) -> dict[str, tuple[Error, ...]]:
-    """Return the error of every column that depends on released values: passed on, simulated, or unknown."""
+    """Return the error of every column that depends on released values: passed on, added up, simulated, or unknown."""
     rows = len(next(iter(first.values())))
     worlds = [first, other, *(world for draws in by_kind for world in draws)]
     labels = [name for name in _label_columns(worlds) if name not in doubtful or len(doubtful) == len(first)]
     where = [[_places(first, world, labels) for world in draws] for draws in by_kind]
-    shifted = _places(first, other, labels)
+    shifted, added_up = _places(first, other, labels), linear.errors(labels)
     found: dict[str, tuple[Error, ...]] = {}
     for name, values in first.items():
         if not any(isinstance(one, int | float) and not isinstance(one, bool) for one in values):
@@ -247,8 +316,9 @@ def _errors(
         if any(error is not None for error in column):
             origin = origins[name]
             passed = None if origin is None else parts[origin[0]].passed_on(origin[1], values)
-            simulated = tuple(error or Error(bias=0.0, noise=0.0) for error in column)
-            found[name] = (UNKNOWN,) * rows if name in doubtful else passed or simulated
+            exact = added_up.get(name, {})
+            computed = tuple(exact.get(row, error or Error(bias=0.0, noise=0.0)) for row, error in enumerate(column))
+            found[name] = (UNKNOWN,) * rows if name in doubtful else passed or computed
     last = list(first)[-1]
     return found or {last: (UNKNOWN,) * rows}
 
