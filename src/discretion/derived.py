@@ -212,7 +212,8 @@ def _drawn(
         columns = {(part, name): world[part][name].to_pylist() for part in names for name in world[part].column_names}
         return [columns[names[one.part], f"_a{one.column}"][one.row] for one in cells]
 
-    return np.array([values(world) for world in worlds]) - np.array(values(base))
+    moved: Floats = np.array([values(world) for world in worlds]) - np.array(values(base))
+    return moved
 
 
 class _Linear:

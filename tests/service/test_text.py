@@ -93,6 +93,8 @@ CASES = (
     "SELECT CASE WHEN age = 77 THEN 'Ja' || 'ne' ELSE region END AS k, COUNT(*) FROM patients GROUP BY k",
     "SELECT CASE WHEN age = 77 THEN -41.5 ELSE 1712 END AS k, COUNT(*) FROM patients GROUP BY k",
     "SELECT k, COUNT(*) FROM (SELECT CASE WHEN smoker THEN 'Roe' END AS k FROM patients) AS t GROUP BY k",
+    "SELECT CASE WHEN age = 7 THEN 1000 + 712 ELSE 3 END AS k, COUNT(*) FROM patients GROUP BY k",
+    "SELECT k + 1 AS k, COUNT(*) FROM (SELECT CASE WHEN smoker THEN 1711 END AS k FROM patients) AS t GROUP BY k + 1",
     "SELECT MODE(CASE WHEN age = 77 THEN 'Roe' ELSE 'Jane' END) AS m FROM patients",
 )
 
@@ -122,12 +124,32 @@ def test_keys_that_a_steward_declared_are_shown_to_everybody(town):
         assert own.columns["region"] == db.answer(own.entry).columns["region"]
 
 
-def test_a_number_that_is_no_literal_stays():
-    errors = {"n": (Error(bias=0, noise=1),) * 4}
-    columns = {"k": (0, 10, 20, None), "n": (1.0, 10.0, 3.0, 4.0)}
-    release = Release(columns=columns, errors=errors, mechanism="laplace", guarantee=None)  # type: ignore[arg-type]
-    seen = shown_release(release, "SELECT FLOOR(age / 10) * 10 AS k, COUNT(*) AS n FROM patients GROUP BY k", ())
-    assert {"column 1": ("0", "?", "20", None), "column 2": columns["n"]} == seen.columns
+def test_keys_stay_that_no_literal_goes_into():
+    """Where others might find a literal again, they see no key that a steward did not declare."""
+    errors = {"n": (Error(bias=0, noise=1, limits=(0.0, 712.0)),) * 2}
+    columns = {"k": (0, 10), "n": (1.0, 10.0)}
+    release = Release(columns=columns, errors=errors, mechanism="laplace", guarantee=None, within=5.0)  # type: ignore[arg-type]
+
+    def seen(key, aggregate="COUNT(*)"):
+        sql = f"SELECT {key} AS k, {aggregate} AS n FROM patients WHERE age > 3 GROUP BY k"
+        shown = shown_release(release, sql, ())
+        assert shown.within is None
+        return shown.columns["column 1"], shown.errors["column 2"][0].limits
+
+    assert ((0, 10), (0.0, 712.0)) == seen("MONTH(day)") == seen("DATE_TRUNC('month', day)")
+    assert (("?1", "?2"), (0.0, 712.0)) == seen("FLOOR(age / 10) * 10")
+    assert ((0, 10), None) == seen("age", "SUM(LEAST(GREATEST(income, 0), 712))")
+
+
+def test_a_rank_that_an_analyst_wrote_is_not_shown_to_others():
+    def seen(rank, sql):
+        errors = {"q": (Error(bias=0.1, noise=0.1, unit="rank", asked=rank),)}
+        release = Release(columns={"q": (3.0,)}, errors=errors, mechanism="exponential", guarantee=None)  # type: ignore[arg-type]
+        return shown_release(release, sql, ()).errors["column 1"][0].asked
+
+    assert 0.5 == seen(0.5, "SELECT MEDIAN(age) AS q FROM patients")
+    assert 0.25 == seen(0.25, "SELECT QUANTILE_CONT(age, 0.25) AS q FROM patients")
+    assert seen(0.712, "SELECT QUANTILE_CONT(age, 0.712) AS q FROM patients") is None
 
 
 def test_people_do_not_see_who_asked_or_where_rows_are(town):

@@ -2,16 +2,21 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import datetime
+from math import inf
 from typing import Any
 
 import sqlglot
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from discretion.declaration.table import Table
 from discretion.ledger import Receipt
+from discretion.query.moment import UNITS
 from discretion.query.quotation import known_names, without_literals
-from discretion.release import Release
+from discretion.release import Error, Release
+
+USUAL = (0.0, 0.25, 0.5, 0.75, 1.0)  # ranks
 
 __all__ = ["known_names", "known_values", "shown_receipt", "shown_release", "without_literals"]
 
@@ -31,19 +36,24 @@ def shown_receipt(receipt: Receipt, known: frozenset[str]) -> Receipt:
 
 
 def shown_release(release: Release, sql: str, tables: Iterable[Table]) -> Release:
-    """Return an answer that another analyst asked for: names and keys without literals of `sql`, and no plan."""
+    """Return an answer that another analyst asked for: nothing of it shows a literal of `sql`, and there is no plan."""
     tables = tuple(tables)
-    known, public, written = known_names(tables), known_values(tables), _written(sql)
+    known, public, plain = known_names(tables), known_values(tables), _plain_columns(sql, len(release.columns))
     names = {name: _column(name, place, known) for place, name in enumerate(release.columns)}
     return replace(
         release,
         columns={
-            names[name]: _keys(values, public, written) if _is_chosen(release, name) else values
-            for name, values in release.columns.items()
+            names[name]: _keys(values, public) if place not in plain and _is_chosen(release, name) else values
+            for place, (name, values) in enumerate(release.columns.items())
         },
-        errors={names[name]: errors for name, errors in release.errors.items()},
+        errors={
+            names[name]: errors if place in plain else tuple(map(_shown_error, errors))
+            for place, name in enumerate(release.columns)
+            if (errors := release.errors.get(name)) is not None
+        },
         explanation="",
         comparison=(),
+        within=None,
     )
 
 
@@ -57,31 +67,57 @@ def _is_chosen(release: Release, name: str) -> bool:
     return not errors or any(isinstance(value, str) for value in release.columns[name]) or errors[0].shortfall
 
 
-def _keys(values: tuple[Any, ...], public: frozenset[str], written: frozenset[str] | None) -> tuple[Any, ...]:
+def _keys(values: tuple[Any, ...], public: frozenset[str]) -> tuple[Any, ...]:
     """Return a column with ?, or ?1, ?2, ..., for every value that only the analyst's words explain."""
-    made_up = list(dict.fromkeys(value for value in values if not _is_public(value, public, written)))
+    made_up = list(dict.fromkeys(value for value in values if not _is_public(value, public)))
     if not made_up:
         return values
     marks = {value: f"?{place}" if len(made_up) > 1 else "?" for place, value in enumerate(made_up, start=1)}
     return tuple(None if value is None else marks.get(value, str(value)) for value in values)
 
 
-def _is_public(value: Any, public: frozenset[str], written: frozenset[str] | None) -> bool:
-    """Return whether a steward declared a value, or it is a truth value, number or date that the SQL does not have."""
-    if value is None or isinstance(value, bool) or _form(value) in public:
-        return True
-    if written is None or _form(value) in written:
-        return False
-    return not isinstance(value, str) or _is_date(value)
+def _is_public(value: Any, public: frozenset[str]) -> bool:
+    """Return whether a steward declared a value, or it is a truth value."""
+    return value is None or isinstance(value, bool) or _form(value) in public
 
 
-def _written(sql: str) -> frozenset[str] | None:
-    """Return every token of a question, None if it has none."""
+def _shown_error(error: Error) -> Error:
+    """Return an error without bounds and ranks, which the analyst may have written; usual ranks are no secret."""
+    if error.asked is not None and error.asked not in USUAL:
+        return Error(bias=inf, noise=inf)
+    return error if error.unit == "rank" else replace(error, limits=None)
+
+
+def _plain_columns(sql: str, columns: int) -> frozenset[int]:
+    """Return the places of columns that no literal of a question goes into; units such as 'month' are none.
+
+    A number computed from literals (1000 + 712) tells them as well as they do. Inside of a subquery a name may stand
+    for one, so then a literal anywhere concerns every column.
+    """
     try:
-        tokens = sqlglot.tokenize(sql, dialect="duckdb")
-    except SqlglotError:
-        return None
-    return frozenset(_form(token.text) for token in tokens) or None
+        tree = sqlglot.parse_one(sql, dialect="duckdb")
+    except (SqlglotError, RecursionError):
+        return frozenset()
+    everything = frozenset(range(columns))
+    if not _has_literal(tree):
+        return everything
+    nested = tree.find(exp.Subquery, exp.With, exp.SetOperation, exp.Window) is not None
+    if not isinstance(tree, exp.Select) or nested or len(tree.expressions) != columns:
+        return frozenset()
+    made = {one.alias.lower() for one in tree.expressions if isinstance(one, exp.Alias) and _has_literal(one)}
+    return frozenset(
+        place
+        for place, one in enumerate(tree.expressions)
+        if not _has_literal(one) and not any(found.name.lower() in made for found in one.find_all(exp.Column))
+    )
+
+
+def _has_literal(node: exp.Expr) -> bool:
+    kinds = (exp.Literal, exp.HexString, exp.BitString, exp.RawString, exp.National)
+    return any(
+        not (one.is_string and one.name.upper() in UNITS) if isinstance(one, exp.Literal) else True
+        for one in node.find_all(*kinds)
+    )
 
 
 def _form(value: Any) -> str:
@@ -91,11 +127,3 @@ def _form(value: Any) -> str:
     except (TypeError, ValueError, OverflowError):
         text = value.isoformat(sep=" ") if isinstance(value, datetime) else str(value)
         return text.strip().lower().removesuffix(" 00:00:00")
-
-
-def _is_date(text: str) -> bool:
-    try:
-        date.fromisoformat(text[:10])
-    except ValueError:
-        return False
-    return len(text) <= len("2024-12-31 23:59:59.000000")
