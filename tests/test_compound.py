@@ -15,7 +15,7 @@ from discretion import compound, derived
 from discretion.engines.duckdb import above
 from discretion.errors import BudgetExhausted, QueryRefused
 from discretion.noise import simulation
-from discretion.propagation import Cell, Moves
+from discretion.propagation import Moves, ReleasedValue
 from discretion.query import division
 from discretion.release import Error
 
@@ -157,7 +157,7 @@ def test_errors_of_linear_numbers_are_added_up(db: dn.Connection) -> None:
 
 
 def test_a_number_with_a_kink_or_a_curve_is_not_linear() -> None:
-    cells = [Cell(part=0, row=row, column=0, error=Error(bias=0.0, noise=2.0)) for row in range(2)]
+    cells = [ReleasedValue(part=0, row=row, column=0, error=Error(bias=0.0, noise=2.0)) for row in range(2)]
     drawn = np.array([[1.0, -3.0], [-5.0, 0.5]])
     moves = Moves(cells=cells, drawn=drawn)
 

@@ -23,7 +23,7 @@ import sqlglot
 from sqlglot import exp
 
 from discretion.noise import Floats, simulation
-from discretion.propagation import MOST, Cell, Moves
+from discretion.propagation import MOST, Moves, ReleasedValue
 from discretion.query import Query
 from discretion.query.division import PART, Division
 from discretion.release import Error, Release
@@ -169,7 +169,7 @@ class _PartTable:
             )
         return _table(self.query, self.keys, columns)
 
-    def moved(self, cell: Cell) -> pa.Table:
+    def moved(self, cell: ReleasedValue) -> pa.Table:
         """Return the table with one value moved."""
         columns = [list(values) for values in self.values]
         columns[cell.column][cell.row] = (columns[cell.column][cell.row] or 0.0) + cell.step
@@ -190,10 +190,10 @@ class _PartTable:
         return tuple(max(errors, key=lambda error: error.total, default=UNKNOWN) for errors in same)
 
 
-def _cells(parts: Sequence[_PartTable]) -> list[Cell]:
+def _cells(parts: Sequence[_PartTable]) -> list[ReleasedValue]:
     """Return every released value that may be off; none if there are too many to move them one by one."""
     found = [
-        Cell(part=number, row=row, column=column, error=error)
+        ReleasedValue(part=number, row=row, column=column, error=error)
         for number, part in enumerate(parts)
         for column, errors in enumerate(part.errors)
         for row, error in enumerate(errors)
@@ -204,7 +204,10 @@ def _cells(parts: Sequence[_PartTable]) -> list[Cell]:
 
 
 def _drawn(
-    cells: Sequence[Cell], names: Sequence[str], base: Mapping[str, pa.Table], worlds: Sequence[Mapping[str, pa.Table]]
+    cells: Sequence[ReleasedValue],
+    names: Sequence[str],
+    base: Mapping[str, pa.Table],
+    worlds: Sequence[Mapping[str, pa.Table]],
 ) -> Floats:
     """Return how far every value was moved in every world."""
 

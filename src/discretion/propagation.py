@@ -19,7 +19,7 @@ CLOSE = 1e-9  # doubles that differ by less, next to what was added up, are the 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class ReleasedValue:
     """One released value with a known error, by its place among the parts."""
 
     part: int
@@ -37,7 +37,7 @@ class Cell:
 class Moves:
     """How far released values are from the answer's in other worlds."""
 
-    cells: Sequence[Cell]
+    cells: Sequence[ReleasedValue]
     drawn: Floats  # (world, cell)
 
     def error(self, value: float, alone: Sequence[float], others: Sequence[float]) -> Error | None:

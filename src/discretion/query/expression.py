@@ -23,6 +23,10 @@ _NAMED_PARTS: dict[type[exp.Expr], str] = {
     exp.DayOfWeek: "DOW",
     exp.DayOfWeekIso: "ISODOW",
 }
+_INSTEAD = {
+    "WEEKDAY": "DAYOFWEEK(day), where 0 is Sunday, or ISODOW(day), where 7 is",
+    "DATE_FORMAT": "YEAR(day), MONTH(day), DATE_TRUNC('month', day) or CAST(day AS VARCHAR)",
+}
 _REASONS: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
     ((exp.Window, exp.WindowSpec), "a window function gives every row an answer. Ask for an aggregate by group."),
     (
@@ -46,6 +50,16 @@ _REASONS: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
     (
         (exp.Star, exp.Columns),
         "rows of people are never listed. Ask for keys and aggregates, such as COUNT(*) or AVG(column).",
+    ),
+    (
+        (exp.Monthname,),
+        "names of months differ between languages. Use MONTH(day), or DATE_TRUNC('month', day) as a key.",
+    ),
+    ((exp.Dayname,), "names of days differ between languages. Use ISODOW(day): 1 is Monday, 7 is Sunday."),
+    (
+        (exp.TimeToStr, exp.ToChar),
+        "formats differ between engines. Use YEAR(day), MONTH(day) and the like, DATE_TRUNC('month', day), or "
+        "CAST(day AS VARCHAR).",
     ),
     ((exp.Interval,), "an interval can only be added to or subtracted from a date."),
 )
@@ -95,8 +109,13 @@ def refuse(node: exp.Expr) -> NoReturn:
     raise QueryRefused(
         f"{shown(node)} is not on the list of what is known to be safe. Use comparisons, AND/OR/NOT, IN, BETWEEN, "
         "LIKE, IS NULL, CASE, arithmetic, date parts, CAST or a function of docs/sql.md."
-        f"{did_you_mean(node.name, _names()) if isinstance(node, exp.Anonymous) else ''}"
+        f"{_nearest(node) if isinstance(node, exp.Anonymous) else ''}"
     )
+
+
+def _nearest(node: exp.Anonymous) -> str:
+    name = node.name.upper()
+    return f" Instead of {name}, use {_INSTEAD[name]}." if name in _INSTEAD else did_you_mean(node.name, _names())
 
 
 def _names() -> set[str]:

@@ -71,7 +71,7 @@ def key(node: exp.Expr, found: RowSet) -> Key:
     if found.table.person in value.columns:
         raise QueryRefused(f"GROUP BY {shown(node)} would answer about single people. Group by declared keys.")
     values, image = value.domain(), _image(value, found.table)
-    column = _spanned(value, found)
+    column = _spanned(value, found) if value.kind != "boolean" else None  # a condition sees dates outside, too
     listed_periods = periods(value, column) if column is not None else None
     if listed_periods is not None:
         values = listed_periods
