@@ -46,7 +46,7 @@ def answer_locally(
     counts as the first candidate. People who chose 0 are left out.
     """
     fence(model, acknowledged)
-    _refuse(states, possible, protects, absent)
+    refuse_states(states, possible, protects, absent)
     specification, cohort = Specification.assign(np.broadcast_to(np.asarray(epsilon, dtype=np.float64), len(states)))
     prices, known = specification.micro[cohort], set(possible)
     used = [(state if state in known else possible[0], int(price)) for state, price in zip(states, prices, strict=True)]
@@ -135,7 +135,8 @@ def _chosen(
     return candidates[found[noise.choose(scores, MICRO, rng)]]
 
 
-def _refuse(states: Sequence[Any], possible: Sequence[Any], protects: Protects, absent: Any) -> None:
+def refuse_states(states: Sequence[Any], possible: Sequence[Any], protects: Protects, absent: Any) -> None:
+    """Refuse people and possible states that do not fit together."""
     if len(states) == 0 or len(set(possible)) != len(possible):
         raise InvalidDeclaration("There must be at least one person, and every possible state must be listed once.")
     if protects not in ("value", "presence"):

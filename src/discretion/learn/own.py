@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee, Protects
+from discretion.learn.local import refuse_states
 from discretion.mechanisms.own import Distance, Function, Own, brute_force, check_distance
 from discretion.noise import Rng, Rule
 from discretion.preference import Specification
@@ -66,11 +67,4 @@ def _refuse(
 ) -> None:
     if function is None and distance is None:
         raise InvalidDeclaration("Give function= (found by brute force) or distance= (and function= to check it by).")
-    if len(states) == 0 or len(set(possible)) != len(possible):
-        raise InvalidDeclaration("There must be at least one person, and every possible state must be listed once.")
-    if protects not in ("value", "presence"):
-        raise InvalidDeclaration(f"protects must be 'value' or 'presence', got {protects!r}.")
-    if protects == "presence" and absent not in possible:
-        raise InvalidDeclaration(
-            f"protects='presence' needs the state of somebody who is absent, {absent!r}, among the possible states."
-        )
+    refuse_states(states, possible, protects, absent)
