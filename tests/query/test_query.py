@@ -151,6 +151,7 @@ def test_nulls_sort_where_they_are_told_to() -> None:
     sql = "SELECT region, AVG(income) AS m FROM patients GROUP BY region ORDER BY m"
     released = [3.0, float("nan"), 1.0, 2.0]
     assert ["E", "W", "N", "S"] == [row[0] for row in finished(sql, released)]
+    assert ["N", "W", "E", "S"] == [row[0] for row in finished(f"{sql} DESC", released)]  # as in DuckDB
     assert ["S", "N", "W", "E"] == [row[0] for row in finished(f"{sql} DESC NULLS FIRST", released)]
 
 

@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import openpyxl
+import pyarrow as pa
 import pytest
 from asking import protect
 from hypothesis import find, settings
@@ -121,3 +123,22 @@ def test_a_line_with_more_or_fewer_fields_than_the_header_is_refused(line, place
         pytest.raises(InvalidDeclaration, match="has a line with a stray quote, or with more or fewer fields than its"),
     ):
         db.protect("t", tmp_path / "t.csv", person="id", epsilon="epsilon")
+
+
+@pytest.mark.parametrize("protects", ["value", "presence"])
+def test_nan_and_infinities_in_a_required_column_count_as_the_bound_nearest_0(protects, tmp_path):
+    """They are missing values; a steward who says that none is missing gets a public count of rows all the same."""
+    found = np.tile([np.nan, np.inf, -np.inf, 7.0, 5.0, 99.0], 40)
+    rows = pa.table({"id": np.arange(found.size), "epsilon": np.full(found.size, 1_000.0), "x": found})
+    truth = np.where(np.isfinite(found), np.clip(found, 2, 10), 2.0)
+    with dn.connect(tmp_path / "l.discretion") as db:
+        how = {"person": "id", "bounds": {"x": (2, 10)}, "required": ["x"]}
+        if protects == "presence":
+            db.register("people", rows.drop_columns(["x"]), person="id", epsilon="epsilon")
+            db.protect("t", rows.drop_columns(["epsilon"]), register="people", **how)
+        else:
+            db.protect("t", rows, epsilon="epsilon", **how)
+        count, total, mean = next(iter(db.sql("SELECT COUNT(x), SUM(x), AVG(x) FROM t", share=0.9)))
+    assert found.size == pytest.approx(count, abs=1)
+    assert truth.sum() == pytest.approx(total, abs=2)
+    assert truth.mean() == pytest.approx(mean, abs=0.01)

@@ -480,3 +480,15 @@ SELECT COUNT(*) FROM patients WHERE seen - DATE '2021-01-01' > 3
 
 SELECT COUNT(*) FROM patients WHERE grade = "A"
 -- > There is no column 'A'; there is age, born, children, epsilon, grade, id, income, note, region, seen, smoker, weight. A text stands in single quotes: 'A'.
+
+SELECT MONTHNAME(born) AS k, COUNT(*) FROM patients GROUP BY k
+-- > MONTHNAME(born) is not allowed: names of months differ between languages. Use MONTH(day), or DATE_TRUNC('month', day) as a key.
+
+SELECT DAYNAME(born) AS k, COUNT(*) FROM patients GROUP BY k
+-- > DAYNAME(born) is not allowed: names of days differ between languages. Use ISODOW(day): 1 is Monday, 7 is Sunday.
+
+SELECT STRFTIME(born, '%Y') AS k, COUNT(*) FROM patients GROUP BY k
+-- > STRFTIME(born, '%Y') is not allowed: formats differ between engines. Use YEAR(day), MONTH(day) and the like, DATE_TRUNC('month', day), or CAST(day AS VARCHAR).
+
+SELECT COUNT(*) FROM patients WHERE WEEKDAY(born) = 3
+-- > WEEKDAY(born) is not on the list of what is known to be safe. Use comparisons, AND/OR/NOT, IN, BETWEEN, LIKE, IS NULL, CASE, arithmetic, date parts, CAST or a function of docs/sql.md. Instead of WEEKDAY, use DAYOFWEEK(day), where 0 is Sunday, or ISODOW(day), where 7 is.
