@@ -182,6 +182,7 @@ def _charge(question: Question, look: Look, offered: Conditions, engine: Engine,
         plan=str(whole.explanation),
         question=look.identity,
         shape=shape,
+        manner=question.manner(),
     )
     return Paid(look=look, offer=conditions.offer, plans=plans, shape=shape, entry=entry)
 

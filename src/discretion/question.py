@@ -1,5 +1,6 @@
 """Question: what an analyst asks, and how. Complete and checked, or refused."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, cast, get_args
@@ -35,6 +36,22 @@ class Question:
             )
         check = checked if self.model == "personalized" else individual.checked_options
         object.__setattr__(self, "options", check(self.mechanism, cast(Mapping[str, Any] | None, self.options)))
+
+    def manner(self) -> dict[str, Any]:
+        """Return how it is asked, as plain values: all that is not usual, without the text and the analyst."""
+        said = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ("sql", "analyst")}
+        usual = {field.name: field.default for field in fields(self)}
+        plain = {name: dict(value) if isinstance(value, Mapping) else value for name, value in said.items()}
+        told = {name: value for name, value in plain.items() if value not in (usual[name], None, {})}
+        found: dict[str, Any] = json.loads(json.dumps(told, default=str))
+        return found
+
+    @classmethod
+    def again(cls, sql: str, manner: Mapping[str, Any], *, analyst: str = "") -> "Question":
+        """Return a question that was asked before, from its text and what `manner` told of it."""
+        known = {field.name for field in fields(cls)} - {"sql", "analyst"}
+        said = {name: tuple(value) if name == "expect" else value for name, value in manner.items() if name in known}
+        return cls(sql=sql, analyst=analyst, **said)
 
     def facts(self) -> dict[str, Any]:
         """Return everything that an answer depends on; what version 0.2 did not know is left out if nobody said it."""

@@ -20,6 +20,11 @@ def test_options_parameters_and_within_go_over_http(town):
     with town.connect("ada") as db:
         same = db.sql(COUNT, params={"age": 60}, mechanism="sample", options={"threshold": "mean"}, share=0.01)
         assert answered["entry"] == same.entry
+        told = [town.http(who).get(f"/answers/{same.entry}").text for who in ("ada", "bob")]
+        assert all(
+            part in told[0] for part in ("options={&#39;threshold&#39;: &#39;mean&#39;}", "mechanism=&#39;sample")
+        )
+        assert "threshold" not in told[1]  # how others asked is theirs
         shown = db.explain(COUNT, params={"age": 60}, within=600)
         assert "of everybody's allowance" in str(shown)
         assert shown.to_dict()["share"] < 0.1

@@ -208,13 +208,15 @@ class Ledger:
         question: str = "",
         shape: str = "",
         joined: Sequence[str] = (),
+        manner: Mapping[str, Any] | None = None,
     ) -> str:
         """Spend `guarantee`, every cohort or none; return the entry once it is on disk.
 
         Refused (nothing is spent) with BudgetExhausted, QueryRefused (policy, or a `shape` of statement that failed
         before), TableStopped, or PlanOutdated: offer and plan again.
         """
-        facts = {"analyst": analyst, "memo": memo, "plan": plan, "question": question, "shape": shape}
+        facts: dict[str, Any] = {"analyst": analyst, "memo": memo, "plan": plan, "question": question, "shape": shape}
+        facts |= {"manner": dict(manner)} if manner else {}  # how it was asked, so that it can be asked again
         with self._store.writing() as tx:
             return spend.charge(tx, offer, guarantee, table=table, facts=facts, joined=joined).id
 

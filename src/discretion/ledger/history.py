@@ -1,6 +1,6 @@
 """History: the entries become one table that everybody may read."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,7 @@ class Asking:
     least_epsilon: float  # what those who paid least and most lost
     largest_epsilon: float
     answered: bool
+    manner: Mapping[str, Any]  # how it was asked, where that is known: share, assumption, mechanism, ...
 
     @property
     def seq(self) -> int:
@@ -91,7 +92,8 @@ def _asking(entry: Entry, delivered: set[int]) -> Asking:
     row = _row(entry, delivered)
     told = {name: row[name] for name in ("entry", "time", "table", "share", "answered")}
     spent = {name: row[name] for name in ("least_epsilon", "largest_epsilon")}
-    return Asking(**told, **spent, analyst=row["analyst"] or "", sql=row["text"])
+    manner = entry.facts.get("manner", {"share": row["share"]})
+    return Asking(**told, **spent, analyst=row["analyst"] or "", sql=row["text"], manner=manner)
 
 
 def history(entries: Iterable[Entry]) -> pa.Table:

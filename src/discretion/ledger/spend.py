@@ -104,7 +104,7 @@ def charge(
     guarantee: Guarantee,
     *,
     table: str,
-    facts: Mapping[str, str],
+    facts: Mapping[str, Any],
     joined: Sequence[str] = (),
 ) -> Entry:
     """Every cohort or none, and only what was offered and still stands.

@@ -64,7 +64,7 @@ async def shown_answer(call: Call, release: Release, asked: Asking, *, mine: boo
         charts=[] if silent else chart(release),
         single=_single(release, rows),
         code=stored_as_python(url, release.entry),
-        again=as_python(url, Question(sql=asked.sql, share=asked.share)) if mine else "",
+        again=as_python(url, Question.again(asked.sql, asked.manner)) if mine else "",
         silent=silent,
         ways=await _ways(call, asked) if silent and mine else (),
         most=MOST_ROWS,
@@ -101,7 +101,7 @@ async def _found(call: Call) -> tuple[Release, Asking, bool]:
 
 async def _ways(call: Call, asked: Asking) -> tuple[tuple[Way, AskForm], ...]:
     """Return what would make an answer say something; nothing if it cannot be asked any more."""
-    question = Question(sql=asked.sql, share=asked.share, analyst=call.who.name)
+    question = Question.again(asked.sql, asked.manner, analyst=call.who.name)
     try:
         found = await call.house.work("outlook", question, member=call.who.name, request=call.request)
     except DiscretionError:

@@ -42,7 +42,7 @@ async def ask_page(call: Call) -> Response:
     if ENTRY.fullmatch(entry):
         asked = await call.house.read(stored_question, call.house.ledger, entry)
         if asked is not None and (asked.analyst == call.who.name or call.who.role == "steward"):
-            return await _shown(call, AskForm(sql=asked.sql, percent=f"{100 * asked.share:.10g}"))
+            return await _shown(call, AskForm.asking(Question.again(asked.sql, asked.manner)))
     known = {one.name for one in await call.house.read(call.house.db.tables)}
     return await _shown(call, AskForm(sql=f"SELECT COUNT(*)\nFROM {_quoted(table)}" if table in known else ""))
 

@@ -7,8 +7,9 @@ DEFAULTS = Question(sql="")
 
 def as_python(url: str, question: Question) -> str:
     """Return a program that asks the same question."""
-    names = ("share", "mechanism", "assume", "expect", "with_interval", "partial", "options", "within")
+    names = ("share", "mechanism", "assume", "expect", "with_interval", "partial", "options", "within", "model")
     options = [(name, getattr(question, name)) for name in names if getattr(question, name) != getattr(DEFAULTS, name)]
+    options = [(name, dict(value) if name == "options" else value) for name, value in options]
     said = "".join(f"    {name}={value!r},\n" for name, value in options)
     return (
         "import os\n\nimport discretion as dn\n\n"
