@@ -20,7 +20,8 @@ def test_options_parameters_and_within_go_over_http(town):
     with town.connect("ada") as db:
         same = db.sql(COUNT, params={"age": 60}, mechanism="sample", options={"threshold": "mean"}, share=0.01)
         assert answered["entry"] == same.entry
-        told = [town.http(who).get(f"/answers/{same.entry}").text for who in ("ada", "bob")]
+        with town.http("ada") as own, town.http("bob") as other:
+            told = [client.get(f"/answers/{same.entry}").text for client in (own, other)]
         assert all(
             part in told[0] for part in ("options={&#39;threshold&#39;: &#39;mean&#39;}", "mechanism=&#39;sample")
         )
