@@ -50,7 +50,9 @@ class Question:
     def again(cls, sql: str, manner: Mapping[str, Any], *, analyst: str = "") -> "Question":
         """Return a question that was asked before, from its text and what `manner` told of it."""
         known = {field.name for field in fields(cls)} - {"sql", "analyst"}
-        said = {name: tuple(value) if name == "expect" else value for name, value in manner.items() if name in known}
+        said: dict[str, Any] = {name: value for name, value in manner.items() if name in known}
+        if "expect" in said:
+            said["expect"] = tuple(said["expect"])  # JSON has lists
         return cls(sql=sql, analyst=analyst, **said)
 
     def facts(self) -> dict[str, Any]:

@@ -165,7 +165,7 @@ def test_a_table_never_moves_to_a_fresh_register(place):
         ledger.enroll("others", people({"zoe": 5}), source="o", fingerprint="o")
         with pytest.raises(InvalidDeclaration, match="'people'"):
             ledger.declare(visits(register="others"))
-        with pytest.raises(InvalidDeclaration, match="no register 'nowhere'"):
+        with pytest.raises(InvalidDeclaration, match="no register or table 'nowhere'"):
             ledger.declare(visits("more", register="nowhere"))
 
 
