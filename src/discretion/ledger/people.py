@@ -1,6 +1,6 @@
 """People: tables and identifiers become one canonical text per person, checked, sorted, and stored in bulk."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from discretion.errors import InvalidDeclaration, InvalidPreference
 from discretion.preference import LARGEST_EPSILON, MICRO
 
+PART = 1 << 16  # people who are written together
 BLANK = "A person's identifier must not be empty or blank. Leave it NULL where a row belongs to nobody."
 INVALID = "A person's identifier must not contain the character NUL or half of a surrogate pair."
 
@@ -59,12 +60,26 @@ def canonical_people(people: pa.Table) -> pa.Table:
 
 def digest_people(people: pa.Table) -> str:
     """SHA-256 over everybody and their preference, in order; lengths make the text unambiguous."""
-    text = pa.large_string()
-    person = people["person"].cast(text)
-    parts = (pc.binary_length(person).cast(text), person, people["micro_epsilon"].cast(text))
-    lines = pc.binary_join_element_wise(*parts, pa.scalar(":", text)).combine_chunks()
-    whole = pc.binary_join(pa.LargeListArray.from_arrays([0, len(lines)], lines), pa.scalar("\n", text))
-    return sha256(whole[0].as_buffer()).hexdigest()
+    digest, text, between = sha256(), pa.large_string(), b""
+    for batch in _batches(people):
+        person = batch["person"].cast(text)
+        parts = (pc.binary_length(person).cast(text), person, batch["micro_epsilon"].cast(text))
+        lines = pc.binary_join_element_wise(*parts, pa.scalar(":", text))
+        whole = pc.binary_join(pa.LargeListArray.from_arrays([0, len(lines)], lines), pa.scalar("\n", text))
+        digest.update(between)
+        digest.update(whole[0].as_buffer())
+        between = b"\n"
+    return digest.hexdigest()
+
+
+def listed(people: pa.Table) -> Iterator[tuple[str, int]]:
+    """Return everybody and their preference one by one; as objects of Python all of them would take far more memory."""
+    for batch in _batches(people):
+        yield from zip(batch["person"].to_pylist(), batch["micro_epsilon"].to_pylist(), strict=True)
+
+
+def _batches(people: pa.Table) -> Iterator[pa.RecordBatch]:
+    return (batch for batch in people.to_batches(max_chunksize=PART) if batch.num_rows)
 
 
 def levels_of(people: pa.Table) -> dict[int, int]:

@@ -17,7 +17,7 @@ from discretion.errors import InvalidDeclaration, InvalidPreference, LedgerCorru
 from discretion.ledger import schema
 from discretion.ledger.chain import Entry, Writing, append, canonical, digest
 from discretion.ledger.offer import Cohort
-from discretion.ledger.people import canonical_people, digest_people, insert_many, levels_of
+from discretion.ledger.people import canonical_people, digest_people, insert_many, levels_of, listed
 from discretion.preference import allowance
 
 MOST_LEVELS = 10_000
@@ -132,8 +132,7 @@ def enroll(
         separate=separate,
         balances=digest_cohorts(cohorts),
     )
-    rows = zip(people["person"].to_pylist(), people["micro_epsilon"].to_pylist(), strict=True)
-    insert_many(tx.db, schema.person, ((register.id, person, level, tx.seq + 1) for person, level in rows))
+    insert_many(tx.db, schema.person, ((register.id, person, level, tx.seq + 1) for person, level in listed(people)))
     if not separate:
         _refuse_overlap(tx.db, register)
     return _record(tx, register, cohorts, digest_people(people))
