@@ -1,6 +1,8 @@
-"""A program for `test_spark.py`: ask in local-cluster mode, then again while executors are killed; print both answers.
+"""A program for `test_retried.py`: ask in local-cluster mode, then again while executors are killed; print the answers.
 
-Executors are processes of their own. The program kills those that it started, as soon as they work on a question.
+Executors are processes of their own. The program kills those that it started, when they have finished a part of a
+stage, so that what they had shuffled is lost and computed again somewhere else. With the word `planted`, rows are
+chosen by the order in which they arrive, which such a loss changes.
 """
 
 import os
@@ -8,20 +10,26 @@ import shutil
 import signal
 import sys
 import threading
-import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyspark
 from pyspark.sql import SparkSession
+from sqlglot import exp
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from discretion.engines import engine as engine_module
+from discretion.engines import statement as statement_module
 from discretion.engines.spark import Spark
 from engines.statements import compute, table
 
 QUESTION = "SELECT place, SUM(x), MEDIAN(x) FROM t WHERE x < 9 GROUP BY place"
+KILLS, TASKS = 2, 6  # files to read are as many tasks, and no other stage has so many
+PEOPLE, ROWS = 300, 9_000
 
 
 def started(folder: Path) -> SparkSession:
@@ -29,18 +37,20 @@ def started(folder: Path) -> SparkSession:
         "spark.master": "local-cluster[2,1,512]",
         "spark.executor.memory": "512m",
         "spark.driver.memory": "512m",
+        "spark.task.maxFailures": "20",
+        "spark.deploy.maxExecutorRetries": "-1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.sql.shuffle.partitions": "8",
-        "spark.sql.adaptive.coalescePartitions.enabled": "false",
-        "spark.sql.autoBroadcastJoinThreshold": "-1",
-        "spark.deploy.maxExecutorRetries": "-1",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.files.maxPartitionBytes": "1000000",  # less than opening a file counts: a task for every file
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # a new executor would compile everything anew
+        "spark.sql.codegen.wholeStage": "false",
         "spark.log.level": "OFF",
-        "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }
     builder = SparkSession.builder
     for name, setting in settings.items():
@@ -59,57 +69,80 @@ def executors() -> list[int]:
                     found.append(int(process.name))
             except OSError:  # it has ended
                 continue
-    return [process for process in found if os.getpid() in list(ancestors(process, parents))]
+    return sorted(process for process in found if os.getpid() in list(ancestors(process, parents)))
 
 
-def ancestors(process: int, parents: dict[int, int]):
+def ancestors(process: int, parents: dict[int, int]) -> Iterator[int]:
     while process in parents:
         process = parents[process]
         yield process
 
 
+def kill(tracker: Any, done: threading.Event, killed: list[int]) -> None:
+    """Kill the oldest executor in the middle of a stage that reads, as often as `KILLS`."""
+    seen: set[int] = set()
+    while len(killed) < KILLS and not done.wait(0.005):
+        for stage in tracker.getActiveStageIds():
+            at_work = tracker.getStageInfo(stage)
+            if stage not in seen and at_work and at_work.numTasks >= TASKS and at_work.numCompletedTasks > 1:
+                seen.add(stage)
+                killed.append(executors()[0])
+                os.kill(killed[-1], signal.SIGKILL)
+
+
 def asked(engine: Spark, place: str) -> str:
-    sums, histograms = compute(engine, QUESTION, table(engine, place, rows_per_person=3, bounds={"x": (0, 10)}))
+    declared = table(engine, place, rows_per_person=3, bounds={"x": (0, 10)})
+    sums, histograms = compute(engine, QUESTION, declared)
     return f"{sums.totals.tolist()} {histograms.histogram.tolist()}"
 
 
-def main(folder: Path) -> None:
-    session = started(folder)
-    engine_module.coin_key = lambda: "the same key"
-    people, rows = 4_000, 120_000
+def plant() -> None:
+    """Choose rows by the order in which they arrive."""
+    bounded = statement_module.windowed
+
+    def in_any_order(*given: Any, **how: Any) -> exp.Select:
+        select = bounded(*given, **how)
+        for order in list(select.find_all(exp.Order)):
+            order.set("expressions", [exp.Ordered(this=exp.column("p"))])
+        return select
+
+    statement_module.windowed = in_any_order
+
+
+def written(folder: Path) -> str:
+    people = [number * 7919 % PEOPLE for number in range(ROWS)]
     data = {
-        "id": [(number * 7919) % people for number in range(rows)],
-        "epsilon": [(0.1, 0.5, 1.0)[(number * 7919) % people % 3] for number in range(rows)],
-        "x": [float(number % 11) for number in range(rows)],
-        "place": ["AB"[number // 7 % 2] for number in range(rows)],
+        "id": people,
+        "epsilon": [(0.1, 0.5, 1.0)[person % 3] for person in people],
+        "x": [float(number // PEOPLE * 5 % 11) for number in range(ROWS)],
+        "place": ["AB"[number // 7 % 2] for number in range(ROWS)],
     }
-    (folder / "in").mkdir()
-    for part in range(8):
-        pa.parquet.write_table(pa.table(data).slice(part * rows // 8, rows // 8), folder / "in" / f"{part}.parquet")
-    calm = asked(Spark(session), f"{folder}/in/")
-    done, killed = threading.Event(), []
+    folder.mkdir()
+    for part in range(TASKS):
+        pq.write_table(pa.table(data).slice(part * ROWS // TASKS, ROWS // TASKS), folder / f"{part}.parquet")
+    return f"{folder}/"
 
-    def kill() -> None:
-        for pause in (0.3, 0.7, 1.1, 1.5):
-            if done.wait(pause):
-                return
-            for process in executors()[:1]:
-                os.kill(process, signal.SIGKILL)
-                killed.append(process)
 
-    disturber = threading.Thread(target=kill)
-    disturber.start()
-    disturbed = asked(Spark(session), f"{folder}/in/")
-    done.set()
-    disturber.join()
-    time.sleep(0.1)
-    work = Path(pyspark.__file__).parent / "work" / session.sparkContext.applicationId
-    session.stop()
-    shutil.rmtree(work, ignore_errors=True)  # logs of workers: Spark puts them next to itself
+def main(folder: Path) -> None:
+    place, session = written(folder / "in"), started(folder)
+    context = session.sparkContext
+    work = Path(pyspark.__file__).parent / "work" / context.applicationId
+    try:
+        engine, done, killed = Spark(session), threading.Event(), []
+        calm = asked(engine, place)
+        disturber = threading.Thread(target=kill, args=(context.statusTracker(), done, killed))
+        disturber.start()
+        disturbed = asked(engine, place)
+        done.set()
+        disturber.join()
+    finally:
+        session.stop()
+        shutil.rmtree(work, ignore_errors=True)  # logs of workers: Spark puts them next to itself
     print(calm, disturbed, len(killed), sep="\n")
 
 
 if __name__ == "__main__":
-    import pyarrow.parquet
-
+    engine_module.coin_key = lambda: "the same key"
+    if "planted" in sys.argv:
+        plant()
     main(Path(sys.argv[1]))

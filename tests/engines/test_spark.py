@@ -1,4 +1,4 @@
-"""What only Spark does: the same scalars as DuckDB, its sources, secrets that no plan keeps, settings, and retries."""
+"""What only Spark does: the same scalars as DuckDB, its sources, secrets that no plan keeps, and settings."""
 
 import logging
 import subprocess
@@ -297,21 +297,6 @@ ASKED = (
     "SELECT AVG(s) FROM (SELECT id, SUM(x) AS s FROM t GROUP BY id) AS q",
     "SELECT MONTH(at) AS m, COUNT(*) FILTER (WHERE i > n) FROM t GROUP BY m",
 )
-
-
-# Retries ------------------------------------------------------------------------------------------------------------
-
-RETRIED = Path(__file__).parent / "retried.py"
-
-
-@pytest.mark.slow
-def test_executors_that_die_change_no_statistic(tmp_path: Path) -> None:
-    """In a process of its own: Spark has one context for a process, and this one has executors to kill."""
-    run = subprocess.run([sys.executable, RETRIED, tmp_path], capture_output=True, text=True, timeout=900)
-    assert 0 == run.returncode, run.stderr[-2000:]
-    calm, disturbed, killed = run.stdout.splitlines()[-3:]
-    assert int(killed) > 0
-    assert calm == disturbed
 
 
 @pytest.fixture(autouse=True)
