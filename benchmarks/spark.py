@@ -1,9 +1,16 @@
-"""Spark: CPU seconds of an answer against those of the plain question in one run: `python -m benchmarks.spark ROWS`."""
+"""Spark: CPU seconds and memory of answers against those of the plain questions: `python -m benchmarks.spark ROWS`.
 
+Plain and private questions are asked in a process each, one after the other, over the same Parquet files. A question
+is asked several times, because Spark compiles what it runs; the cheapest counts.
+"""
+
+import json
 import os
 import resource
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +21,7 @@ from discretion.engines.spark import Spark
 from discretion.query import parse
 from discretion.statistics import Measure, Request
 
-ROWS = 1_000_000
+ROWS, TIMES = 1_000_000, 5
 LEVELS = {0.1: 0, 0.5: 1, 1.0: 2}
 QUESTIONS = {  # name -> (SQL, rows_per_person, most times plain Spark)
     "count": ("SELECT COUNT(*) FROM t WHERE x > 10", 1_000, 2.0),
@@ -23,6 +30,7 @@ QUESTIONS = {  # name -> (SQL, rows_per_person, most times plain Spark)
     "group, 1 % above k": ("SELECT place, SUM(x) FROM t GROUP BY place", 20, 4.0),
     "median": ("SELECT MEDIAN(x) FROM t", 1_000, 1.0),
 }
+MOST_MEMORY = 1.5  # times plain Spark
 
 
 def started(folder: Path) -> Any:
@@ -47,7 +55,7 @@ def started(folder: Path) -> Any:
 
 
 def written(session: Any, rows: int, folder: Path) -> str:
-    """Write people with about ten rows each; one in a hundred has three times as many."""
+    """Write people with nine rows each; one in a hundred has a quarter of all rows on top of them."""
     people = rows // 12
     person = f"CASE WHEN id % 4 = 0 THEN id * 7919 % {people // 100} * 100 ELSE id * 7919 % {people} END"
     frame = session.range(rows).selectExpr(
@@ -74,13 +82,19 @@ def cpu(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + own.ru_utime + own.ru_stime
 
 
-def cost(process: int, work: Callable[[], Any], times: int = 3) -> float:
-    """Return the CPU seconds of the cheapest of some runs; the first compiles."""
+def peak(process: int) -> int:
+    """Return the most memory, in MiB, that this program and Spark have held."""
+    lines = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+    return (int(lines["VmHWM"].split()[0]) + resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) // 1024
+
+
+def cost(process: int, work: Callable[[], Any], times: int) -> tuple[float, float]:
+    """Return the CPU seconds and the seconds of the cheapest of some runs."""
     found = []
     for _ in range(times):
-        before = cpu(process)
+        before, start = cpu(process), time.monotonic()
         work()
-        found.append(cpu(process) - before)
+        found.append((cpu(process) - before, time.monotonic() - start))
     return min(found)
 
 
@@ -104,22 +118,45 @@ def asked(engine: Spark, place: str, sql: str, most: int) -> Callable[[], Any]:
     return lambda: engine.compute(request)
 
 
-def main(rows: int) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        session = started(folder)
-        place, process = written(session, rows, folder), java()
-        engine = Spark(session)
-        session.read.parquet(place).createOrReplaceTempView("t")
-        print(f"{rows:,} rows; CPU seconds, cheapest of three runs")
-        for label, (sql, most, target) in QUESTIONS.items():
-            plain = cost(process, lambda sql=sql: session.sql(sql).toArrow())  # type: ignore[misc]
-            private = cost(process, asked(engine, place, sql, most))
-            print(
-                f"{label:24} plain {plain:6.2f}  private {private:6.2f}  {private / plain:5.1f} x (at most {target} x)"
-            )
-        session.stop()
+def measured(kind: str, place: str, folder: Path, times: int) -> dict[str, Any]:
+    """Ask every question, plain or private, in this process; return its costs, and the memory of all of them."""
+    session = started(folder)
+    process, engine, found = java(), Spark(session), {}
+    session.read.parquet(place).createOrReplaceTempView("t")
+    for label, (sql, most, _) in QUESTIONS.items():
+        plain = lambda sql=sql: session.sql(sql).toArrow()  # noqa: E731
+        found[label] = cost(process, asked(engine, place, sql, most) if kind == "private" else plain, times)
+    found["memory"] = peak(process)
+    session.stop()
+    return found
+
+
+def apart(*words: str) -> Any:
+    """Return what a process of its own prints last."""
+    run = subprocess.run([sys.executable, "-m", "benchmarks.spark", *words], stdout=subprocess.PIPE, check=True)
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def main(rows: int, times: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        place = apart("write", str(rows), folder)
+        plain, private = (apart(kind, place, folder, str(times)) for kind in ("plain", "private"))
+    print(f"{rows:,} rows; CPU seconds (and seconds), cheapest of {times} runs")
+    for label, (_, _, target) in QUESTIONS.items():
+        (one, took), (two, taken) = plain[label], private[label]
+        costs = f"plain {one:6.2f} ({took:5.1f})  private {two:6.2f} ({taken:5.1f})"
+        print(f"{label:24} {costs}  {two / one:5.1f} x (at most {target} x)")
+    one, two = plain["memory"], private["memory"]
+    print(f"{'peak memory, MiB':24} plain {one:6}  private {two:6}  {two / one:5.2f} x (at most {MOST_MEMORY} x)")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else ROWS)
+    match sys.argv[1:]:
+        case ["write", rows, folder]:
+            print(json.dumps(written(started(Path(folder)), int(rows), Path(folder))))
+        case ["plain" | "private" as kind, place, folder, times]:
+            print(json.dumps(measured(kind, place, Path(folder), int(times))))
+        case [rows, times]:
+            main(int(rows), int(times))
+        case given:
+            main(int(given[0]) if given else ROWS, TIMES)

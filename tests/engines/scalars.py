@@ -44,7 +44,7 @@ VALUES: dict[str, list[Any]] = {
             0.1,
             12345.678,
         ),
-        *(9007199254740993.0, 1e-5, 1e7, 0.001, 3.7, -3.7),
+        *(9007199254740993.0, 1e-5, 1e7, 0.001, 3.7, -3.7, -2147483648.5, 4503599627370495.5, -0.49999999999999994),
     ],
     "y": [1.0, 0.0, -1.0, 2.0, 0.3, -7.25, 1e-300, nan, inf, 3.0],
     "f": [0.1, 1.5, -2.5, 3.4e38, 1e-45, nan, 16777217.0],
@@ -258,6 +258,7 @@ EXPRESSIONS = (
         "CAST(day AS TIMESTAMP)",
         "CAST(f AS INTEGER)",
     ),
+    *(f"CAST(ROUND(x) AS {kind})" for kind in ("TINYINT", "INTEGER", "BIGINT")),
     *("CAST(x AS DECIMAL(18, 0))", "CAST(CAST(d AS DECIMAL(2, 2)) AS VARCHAR)", "CAST(x AS DECIMAL(18, 9))"),
     *(
         "COALESCE(n, i)",

@@ -25,6 +25,7 @@ from discretion.engines.dialect import OPERATIONS as EVERY_OPERATION
 from discretion.engines.duckdb import DuckDB
 from discretion.engines.spark import Spark
 from discretion.engines.spark.dialect import OPERATIONS, SPARK
+from discretion.engines.spark.inline import inlined
 from discretion.engines.spark.session import MEANING
 from discretion.errors import EngineFailed, InvalidDeclaration, QueryRefused
 from discretion.noise import simulation
@@ -189,6 +190,15 @@ def test_a_failure_quotes_no_row(
     assert failure.value.__cause__ is None
 
 
+def test_a_statement_that_spark_cannot_read_is_refused_before_anybody_pays(engine: Spark) -> None:
+    declared = table(engine)
+    planted = exp.select(exp.Case(ifs=[exp.If(this=exp.Literal.number(12), true=exp.Literal.number(0))]))
+    with pytest.raises(QueryRefused, match="cannot compute this for every row"):
+        engine.backend.rehearse([planted], {}, {}, declared.source)
+    with pytest.raises(EngineFailed, match="The database failed"):
+        engine.backend.run(planted, {}, {})
+
+
 # Sources ------------------------------------------------------------------------------------------------------------
 
 
@@ -290,12 +300,46 @@ def test_the_accepted_questions_have_the_statistics_that_duckdb_gives(
                 assert one.totals.tolist() == two.totals.tolist(), sql
 
 
+def test_a_person_with_more_rows_than_32_bits_can_place_is_bounded_like_in_duckdb(
+    engine: Spark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "coin_key", lambda: "the same key")
+    rows, most = 50_000, 49_000  # places times rows_per_person exceed 2^31
+    given = pa.table(
+        {"id": [1] * rows, "epsilon": [0.1] * rows, "x": np.arange(rows) % 11.0, "place": ["A", "B"] * (rows // 2)}
+    )
+    sql = "SELECT place, SUM(x) FROM t GROUP BY place"
+    (expected,), (found,) = (compute(one, sql, table(one, given, rows_per_person=most)) for one in (DuckDB(), engine))
+    assert most == found.counts.sum()
+    assert expected.totals.tolist() == found.totals.tolist()
+
+
+def test_tiny_tables_are_written_out_and_others_stay_joined() -> None:
+    pairs = pa.table({"value": pa.array(["it's", None]), "place": pa.array([0, 1])})
+    many = pa.table({"preference": pa.array(np.arange(99.0)), "cohort": pa.array(range(99))})
+    sql = "SELECT keys.place AS g, levels.cohort AS c, SUM(CAST(1 AS BIGINT)) AS n FROM (SELECT 1) AS counted"
+    joins = "JOIN keys ON k <=> keys.value JOIN levels ON e <=> levels.preference"
+    both = parse_one(f"{sql} {joins} GROUP BY 1, 2", dialect="databricks")
+    text = SPARK.text(inlined(both.copy(), {"keys": pairs, "levels": many}))
+    assert "JOIN levels" in text
+    assert "GROUP BY 1, 2" in text
+    assert "JOIN keys" not in text
+    assert "CASE WHEN k <=> DECODE(X'69742773', 'UTF-8') THEN 0 WHEN k <=> NULL THEN 1 END" in text
+    alone = SPARK.text(inlined(both, {"keys": pairs, "levels": many.slice(0, 3)}))
+    assert "JOIN" not in alone
+    bare = parse_one("SELECT keys.place FROM t LEFT JOIN keys ON k <=> keys.value", dialect="databricks")
+    assert SPARK.text(inlined(bare, {"keys": pairs})).endswith("END) AS place FROM t")
+    assert "GROUP BY" not in alone
+    assert "SUM" not in alone
+
+
 ASKED = (
     "SELECT COUNT(*), SUM(x), AVG(d), VARIANCE(n), MEDIAN(x), COUNT(DISTINCT id), COUNT(t) FROM t",
     "SELECT place, COUNT(*), SUM(n), MAX(x) FROM t WHERE x / y > 0 OR t LIKE '1%' GROUP BY place",
     "SELECT b, SUM(LEAST(GREATEST(x * y, -5), 5)) FROM t WHERE at > day GROUP BY b",
     "SELECT AVG(s) FROM (SELECT id, SUM(x) AS s FROM t GROUP BY id) AS q",
-    "SELECT MONTH(at) AS m, COUNT(*) FILTER (WHERE i > n) FROM t GROUP BY m",
+    "SELECT place, COUNT(*) FILTER (WHERE i > n) FROM t WHERE MONTH(at) < 7 GROUP BY place",
+    "SELECT b, COUNT(*) FROM t WHERE CASE k WHEN 127 THEN 1 WHEN 0 THEN 2 END > 1 GROUP BY b",
 )
 
 

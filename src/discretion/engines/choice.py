@@ -10,19 +10,24 @@ DIGITS = 6  # of a person's digest, for a choice of rows
 
 def keyed_start() -> exp.Expr:
     """Return a keyed random number below n, the person's number of rows, from the digits of their digest."""
-    start: exp.Expr = number(0)
+    return exp.Mod(this=exp.paren(keyed_number(), copy=False), expression=exp.column("n"))
+
+
+def keyed_number() -> exp.Expr:
+    """Return the whole number that the digits of a digest, column `digest`, stand for."""
+    found: exp.Expr = number(0)
     for place in range(1, DIGITS + 1):
         digit = exp.Substring(this=exp.column("digest"), start=number(place), length=number(1))
-        found = exp.StrPosition(this=exp.Literal.string("0123456789abcdef"), substr=digit)
-        shifted = exp.Mul(this=exp.paren(start, copy=False), expression=number(16))
-        start = exp.Sub(this=exp.Add(this=shifted, expression=found), expression=number(1))
-    return exp.Mod(this=exp.paren(start, copy=False), expression=exp.column("n"))
+        value = exp.StrPosition(this=exp.Literal.string("0123456789abcdef"), substr=digit)
+        shifted = exp.Mul(this=exp.paren(found, copy=False), expression=number(16))
+        found = exp.Sub(this=exp.Add(this=shifted, expression=value), expression=number(1))
+    return found
 
 
-def is_taken(most: int) -> exp.Expr:
+def is_taken(most: int, start: exp.Expr) -> exp.Expr:
     """Return whether a row at its place among a person's n rows is one of the `most` that are kept."""
     behind = exp.paren(exp.Sub(this=exp.column("place"), expression=number(1)), copy=False)
-    turn = exp.Add(this=exp.Mul(this=behind, expression=number(most)), expression=exp.column("start"))
+    turn = exp.Add(this=exp.Mul(this=behind, expression=number(most)), expression=start)
     place = exp.Mod(this=exp.paren(turn, copy=False), expression=exp.column("n"))
     return exp.LT(this=place, expression=number(most))
 

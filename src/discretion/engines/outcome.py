@@ -53,7 +53,8 @@ def _histogram(part: pa.Table, column: Column, measure: Measure, shape: tuple[in
 
 
 def _spread(part: pa.Table, name: str, shape: tuple[int, int]) -> Any:
-    """Return a column of whole numbers of any size as (group, cohort), 0 where there is no row."""
+    """Return a column of whole numbers of any size added up by (group, cohort), 0 where there is no row."""
     spread = np.zeros(shape, dtype=object)
-    spread[part["g"].to_numpy(), part["c"].to_numpy()] = [int(number or 0) for number in part[name].to_pylist()]
+    places = part["g"].to_numpy(), part["c"].to_numpy()
+    np.add.at(spread, places, np.array([int(number or 0) for number in part[name].to_pylist()], dtype=object))
     return spread

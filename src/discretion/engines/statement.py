@@ -194,7 +194,7 @@ class _Build:
         ordered = exp.select(*own, exp.alias_(ranked, "place"), exp.column("n"), exp.column("start"), copy=False)
         ordered = ordered.from_(exp.table_("kept"), copy=False)
         ordered = ordered.join(exp.table_("exceeding"), on=_same_person(), copy=False)
-        taken = is_taken(most)
+        taken = is_taken(most, exp.column("start"))
         chosen = exp.select(*map(exp.column, ["p", *names])).from_(ordered.subquery("ordered", copy=False), copy=False)
         others = exp.select(*own).from_(exp.table_("kept"), copy=False)
         others = others.join(exp.table_("exceeding"), on=_same_person(), join_type="anti", copy=False)

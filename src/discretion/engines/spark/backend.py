@@ -21,7 +21,8 @@ from discretion.engines.duckdb.rehearsal import in_table
 from discretion.engines.rehearsal import MadeUp
 from discretion.engines.spark import place as places
 from discretion.engines.spark.dialect import SPARK
-from discretion.engines.spark.memory import FrameCopy, arrow_types, checkpointed, spark_table
+from discretion.engines.spark.inline import inlined
+from discretion.engines.spark.memory import FrameCopy, arrow_types, checkpointed, kept, spark_table
 from discretion.engines.spark.safe import columns_of, offends
 from discretion.engines.spark.session import FAILURES, DataFrame, own_session, quiet
 from discretion.errors import InvalidDeclaration, QueryRefused
@@ -89,8 +90,11 @@ class SparkBackend(Backend):
     def run(self, select: exp.Expr, sources: Mapping[str, str], tables: Mapping[str, pa.Table]) -> pa.Table:
         """Run a SELECT over places and tables in memory, both by the names it uses."""
         with quiet():
+            select = inlined(select.copy(), tables)
+            used = {table.name for table in select.find_all(exp.Table)}
             frames = {name: self._frame(place) for name, place in sources.items()}
-            return self._run(select, frames | {name: self._in_memory(table) for name, table in tables.items()})
+            frames |= {name: self._in_memory(table) for name, table in tables.items() if name in used}
+            return self._run(select, frames)
 
     def rehearse(
         self, selects: Iterable[exp.Expr], rows: Mapping[str, MadeUp], tables: Mapping[str, pa.Table], like: str
@@ -101,7 +105,7 @@ class SparkBackend(Backend):
             frames |= {name: self._in_memory(table) for name, table in tables.items()}
             try:
                 for select in selects:
-                    self._run(select, frames)
+                    self._run(inlined(select.copy(), tables), frames)
             except FAILURES as failure:  # it can only quote types, made-up values and what the analyst wrote
                 reason = str(failure).splitlines()[0].rstrip(".")
                 raise QueryRefused(
@@ -117,11 +121,9 @@ class SparkBackend(Backend):
                 frames = {name: self._frame(place) for name, place in held.places.items()}
                 frames |= {name: self._in_memory(table) for name, table in held.tables.items()}
                 with self._shown(frames) as views:
-                    found = self.session.sql(self.dialect.text(_renamed(select, views))).persist()
-                    many = found.limit(MOST_BUSY + 1).count() > MOST_BUSY
-                    self._lists[mark] = None if many else found
-                    if many:
-                        found.unpersist()
+                    found = kept(self.session, self.session.sql(self.dialect.text(_renamed(select, views))))
+                many = found.limit(MOST_BUSY + 1).count() > MOST_BUSY
+                self._lists[mark] = None if many else found
             return "" if self._lists[mark] is None else mark
 
     def checkpoint(self, frame: DataFrame, person: str) -> FrameCopy:
@@ -141,7 +143,7 @@ class SparkBackend(Backend):
     def _frame(self, place: str) -> DataFrame:
         """Return the rows of a place; the files are listed once for every state."""
         if (listed := self._lists.get(place)) is not None:
-            return listed
+            return listed.hint("broadcast")  # Spark cannot tell that it is short
         mark = (place, places.state(place))
         if not mark[1]:  # its state is not quick to see
             return places.frame(self.session, place)
@@ -162,7 +164,7 @@ class SparkBackend(Backend):
             return self._tables[id(table)][1]
 
     def _run(self, select: exp.Expr, frames: Mapping[str, DataFrame]) -> pa.Table:
-        select, secrets = _without_secrets(select.copy())
+        select, secrets = _without_secrets(select)
         if secrets:
             frames = {**frames, "secrets": self.session.createDataFrame(secrets)}
         with self._shown(frames) as views:
@@ -183,8 +185,7 @@ class SparkBackend(Backend):
 
     def _forget_lists(self) -> None:
         for mark in list(self._lists)[:-3]:
-            if (listed := self._lists.pop(mark)) is not None:
-                listed.unpersist()
+            del self._lists[mark]  # Spark forgets what nothing refers to
 
 
 def _is_copied(admission: Admission) -> bool:

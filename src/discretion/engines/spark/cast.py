@@ -4,6 +4,7 @@ Spark cuts decimals off where SQL rounds, reads '1d' as a number and '2024' as a
 """
 
 import re
+from math import nextafter
 
 from sqlglot import exp
 
@@ -25,13 +26,14 @@ SPARK_TYPES = {
     "DATE": "DATE",
     "TIMESTAMP": "TIMESTAMP_NTZ",
 }
-_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
 _NUMBER = r"^[ \\t\\n\\r\\f\\x0B]*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,4})?[ \\t\\n\\r\\f\\x0B]*$"
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?)?$"
 _EXACT_DIGITS = 15  # of a double, which its text has in every language
 _NARROW = 18  # digits that fit 64 bits
+_BELOW_HALF = repr(nextafter(0.5, 0))
 
 
 class NoForm(Exception):
@@ -100,6 +102,19 @@ def rounded(value: str) -> str:
     return f"CASE {up} {down} ELSE {near} END"
 
 
+def whole_rounded(value: str, target: str) -> str:
+    """Return a double rounded to a whole number of a type, halves away from zero; NULL if it does not fit.
+
+    Adding the double just below a half and cutting off rounds every double correctly: k + 1/2 reaches k + 1, and what
+    is below it does not. From 2^52 on every double is whole, and the sum is the double itself.
+    """
+    low, high = f"> {-REACH[target] - 0.5!r}D", f"< {REACH[target] - 0.5!r}D"
+    if target == "BIGINT":  # doubles of that size have no halves
+        low, high = f">= {-float(REACH[target])!r}D", f"< {float(REACH[target])!r}D"
+    moved = f"{value} + CASE WHEN {value} < 0D THEN -{_BELOW_HALF}D ELSE {_BELOW_HALF}D END"
+    return f"CASE WHEN {value} {low} AND {value} {high} THEN CAST({moved} AS {spark_type(target)}) END"
+
+
 def whole_part(value: str, function: str) -> str:
     """Return FLOOR or CEIL of a double as a double; from 2^52 on every double is whole."""
     small = f"ABS({value}) < 4503599627370496D"
@@ -115,7 +130,7 @@ def _from_double(value: str, source: str, target: str, of_person: bool) -> str:
         return f"CAST({value} AS {spark_type(target)})"
     if target == "BOOLEAN":
         return f"({value} <> 0D)"
-    if target in _WHOLE:
+    if target in WHOLE:
         near = f"RINT({value})"  # halves to the even one
         fits = f"{near} >= {-REACH[target]}D AND {near} < {REACH[target]}D"
         return f"CASE WHEN {fits} THEN CAST({near} AS {spark_type(target)}) END"
@@ -135,7 +150,7 @@ def _from_double(value: str, source: str, target: str, of_person: bool) -> str:
 
 def _from_decimal(value: str, source: str, target: str) -> str:
     before, scale = digits(source, 0)
-    if target in _WHOLE:
+    if target in WHOLE:
         return _tried(f"ROUND({value}, 0)" if scale else value, target)
     if target == "BOOLEAN":
         return f"({value} <> 0)"
@@ -159,7 +174,7 @@ def _from_text(value: str, target: str) -> str:
     else:
         text = f"TRIM(BOTH ' \\t\\n\\r\\f\\u000B' FROM {value})"
         read = f"TRY_CAST({text} AS {spark_type(target)})"
-        if target in _WHOLE:
+        if target in WHOLE:
             read = f"TRY_CAST(ROUND(TRY_CAST({text} AS DECIMAL(38, 19)), 0) AS {spark_type(target)})"
         if target in FLOATS:
             read = f"TRY_CAST({text} AS {spark_type(target)})"

@@ -13,7 +13,17 @@ from sqlglot.errors import UnsupportedError
 from sqlglot.generators.spark import SparkGenerator
 
 from discretion.engines.dialect import Dialect
-from discretion.engines.spark.cast import NoForm, cast, named, rounded, spark_type, type_of, whole_part
+from discretion.engines.spark.cast import (
+    WHOLE,
+    NoForm,
+    cast,
+    named,
+    rounded,
+    spark_type,
+    type_of,
+    whole_part,
+    whole_rounded,
+)
 from discretion.engines.spark.letter import blanks, in_letters, like, lowered, quoted
 from discretion.errors import QueryRefused
 
@@ -75,6 +85,8 @@ def _cast(write: _Writer, node: exp.Cast) -> str:
         return f"{text.rstrip('D')}D" if target == "DOUBLE" else f"CAST({text} AS {spark_type(target)})"
     if isinstance(value, exp.Literal | exp.Null):
         return f"CAST({write.sql(value)} AS {spark_type(target)})"
+    if isinstance(value, exp.Round) and type_of(value) == "DOUBLE" and not _places(value) and target in WHOLE:
+        return whole_rounded(write.sql(value, "this"), target)
     is_person = type(node) is exp.Cast
     return cast(write.sql(value), type_of(value), target, of_person=is_person)
 
@@ -254,8 +266,9 @@ def _named(write: _Writer, node: exp.Anonymous) -> str:
 
 def _case(write: _Writer, node: exp.Case) -> str:
     branches = " ".join(f"WHEN {write.sql(one, 'this')} THEN {write.sql(one, 'true')}" for one in node.args["ifs"])
-    default = node.args.get("default")
-    return f"CASE {branches}{f' ELSE {write.sql(default)}' if default is not None else ''} END"
+    subject, default = (node.args.get(part) for part in ("this", "default"))
+    of = "" if subject is None else f"{write.sql(subject)} "
+    return f"CASE {of}{branches}{f' ELSE {write.sql(default)}' if default is not None else ''} END"
 
 
 def _compared(write: _Writer, node: exp.In) -> str:
@@ -341,9 +354,9 @@ OPERATIONS: dict[type[exp.Expr], Rule] = {
 _FRAME: frozenset[type[exp.Expr]] = frozenset(  # what a statement consists of besides its operations
     {
         *(exp.Select, exp.From, exp.Table, exp.TableAlias, exp.Subquery, exp.Union, exp.With, exp.CTE, exp.Join),
-        *(exp.Where, exp.Having, exp.Group, exp.GroupingSets, exp.Tuple, exp.Order, exp.Window, exp.Filter),
+        *(exp.Where, exp.Having, exp.Group, exp.GroupingSets, exp.Tuple, exp.Order, exp.Window, exp.WindowSpec),
         *(exp.Alias, exp.Column, exp.Identifier, exp.Star, exp.Distinct, exp.Paren, exp.If, exp.Null, exp.Boolean),
-        *(exp.DataType, exp.DataTypeParam, exp.Interval, exp.Var),
+        *(exp.DataType, exp.DataTypeParam, exp.Interval, exp.Var, exp.Filter),
     }
 )
 _KNOWN = _FRAME | set(OPERATIONS)

@@ -76,6 +76,15 @@ def checkpointed(session: SparkSession, frame: DataFrame, person: str) -> FrameC
     return FrameCopy(frame=copy, digest=content(copy), columns=columns_of(copy))
 
 
+def kept(session: SparkSession, frame: DataFrame) -> DataFrame:
+    """Return a data frame whose rows are computed once and kept by executors; those that are lost are computed again.
+
+    What `persist` keeps is forgotten when a view of it is dropped.
+    """
+    rows = frame._jdf.rdd().cache()
+    return DataFrame(session._jsparkSession.createDataFrame(rows, frame._jdf.schema()), session)
+
+
 def _spark_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         return _spark_type(kind.value_type)

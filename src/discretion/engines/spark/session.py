@@ -19,6 +19,7 @@ with warnings.catch_warnings():
     try:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException
+        from pyspark.logger import PySparkLogger
         from pyspark.sql import DataFrame, SparkSession
     except ImportError:
         raise InvalidDeclaration(f"{missing('spark', 'The engine Spark')}. It needs Java 17 or newer too.") from None
@@ -71,7 +72,7 @@ class _Silence(logging.Filter):
         return not _OURS.get()
 
 
-logging.getLogger("SQLQueryContextLogger").addFilter(_Silence())
+PySparkLogger.getLogger("SQLQueryContextLogger").addFilter(_Silence())  # a logger of another class would fail
 
 
 def own_session(given: Any = None) -> SparkSession:

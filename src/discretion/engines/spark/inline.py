@@ -1,0 +1,73 @@
+"""Inline: a join of a tiny table of pairs becomes a CASE, which needs no job of its own and no look-up by row.
+
+Where all joins of the last step are written out, its rows are as few as the pairs; the engine adds them up itself, so
+that no rows are moved a second time.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from discretion.engines.column import not_null, number
+
+MOST = 32  # pairs that are compared one by one
+_TYPES = (pa.string(), pa.int64(), pa.float64(), pa.bool_())
+
+
+def inlined(select: exp.Expr, tables: Mapping[str, Any]) -> exp.Expr:
+    """Return a statement, using it up, in which tiny tables of Arrow are written out where they are joined."""
+    for join in reversed(list(select.find_all(exp.Join))):  # inner ones first
+        table = tables.get(join.this.name) if isinstance(join.this, exp.Table) else None
+        if isinstance(join.parent, exp.Select) and isinstance(table, pa.Table) and _is_pairs(join, table):
+            _write_out(join.parent, join, table)
+    if isinstance(select, exp.Select) and not select.args.get("joins"):
+        _leave_sums(select)
+    return select
+
+
+def _is_pairs(join: exp.Join, table: pa.Table) -> bool:
+    """Tell whether a join looks up the first column of a tiny table to get the second."""
+    on, kind = join.args.get("on"), (join.side, join.kind)
+    if not isinstance(on, exp.NullSafeEQ) or kind not in (("", ""), ("", "INNER"), ("LEFT", "")):
+        return False
+    if table.num_columns != 2 or not 0 < table.num_rows <= MOST or not isinstance(on.expression, exp.Column):
+        return False
+    known = table.schema.field(0).type in _TYPES and table.schema.field(1).type == pa.int64()
+    return known and on.expression.table == join.this.alias_or_name and on.expression.name == table.column_names[0]
+
+
+def _write_out(parent: exp.Select, join: exp.Join, table: pa.Table) -> None:
+    on, name = join.args["on"], join.this.alias_or_name
+    found, second = table.to_pydict(), table.column_names[1]
+    pairs = zip(found[table.column_names[0]], found[second], strict=True)
+    same = [(exp.NullSafeEQ(this=on.this.copy(), expression=_literal(one)), number(other)) for one, other in pairs]
+    value = exp.Case(ifs=[exp.If(this=match, true=other) for match, other in same])
+    parent.args["joins"].remove(join)
+    for column in list(parent.find_all(exp.Column)):
+        if column.table == name and column.name == second:
+            shown = column.parent is parent and column.arg_key == "expressions"
+            written = exp.paren(value.copy())
+            column.replace(exp.alias_(written, second) if shown else written)
+    if not join.side:
+        parent.where(not_null(exp.paren(value)), copy=False)
+
+
+def _leave_sums(select: exp.Select) -> None:
+    """Leave the sums over what is counted to whoever reads the rows."""
+    source = select.args["from_"].this if select.args.get("from_") else None
+    if not isinstance(source, exp.Subquery) or source.alias != "counted":
+        return
+    for total in list(select.expressions):
+        if isinstance(total.unalias(), exp.Sum):
+            total.unalias().replace(total.unalias().this)
+    select.set("group", None)
+
+
+def _literal(value: Any) -> exp.Expr:
+    if value is None:
+        return exp.Null()
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    return exp.Literal.string(value) if isinstance(value, str) else number(value)
