@@ -571,7 +571,7 @@ def test_a_receipt_reads_as_a_person_would_write_it():
         db.protect("people", people, person="id", epsilon="choice", levels=levels, keys={"name": ["x", "y"]})
         none = db.receipt("a")
         assert none.summary.startswith("You allow 'strict' (ε = 0.1). No answer so far could have used your data.")
-        assert "1 in 10 can come to think at most 11 in 100" in none.summary
+        assert "they can give it at most 11 in 100" in none.summary
         db.sql("SELECT COUNT(*) FROM people WHERE name = 'Ada Lovelace'", share=0.5)
         one = db.receipt("b")
         assert "One answer so far could have used your data." in one.summary

@@ -571,9 +571,9 @@ def test_where_being_in_the_data_is_the_secret_another_value_is_two_steps_away()
 def test_a_receipt_says_what_its_allowance_bounds_however_large(place):
     with clinic(place) as ledger:
         told = ledger.receipt("people", "eve").summary
-        assert "can come to think at most 24 in 100" in told
-        assert "by a factor of at most 2.719; about your values, " in told
-        assert "where that is secret, by at most 7.39.)" in told
+        assert "they can give it at most 24 in 100" in told
+        assert "by a factor of at most 2.719. Where it is secret" in told
+        assert "the factor for your values is at most 7.39.)" in told
     assert ["1", "1.0000011", "1.0013", "1.052", "148.5", "e^1,000"] == list(
         map(factor, (0, 1e-6, 0.00123, 0.05, 5, 1_000))
     )

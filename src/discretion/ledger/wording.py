@@ -102,10 +102,10 @@ def _open(standing: Standing) -> str:
     doubt = f" Beyond that, δ = {cohort.pico_delta / PICO:g} is spent." if cohort.pico_delta else ""
     allowed, odds = level(cohort.micro_allowance, standing.names), (factor(epsilon), factor(2 * epsilon))
     return (
-        f"You allow {allowed}. {_answers(standing.releases)} Whoever thought that something secret about you was a "
-        f"chance of 1 in 10 can come to think at most {chance(0.1, epsilon)}, even after all answers that you allow. "
-        f"(Their odds change by a factor of at most {odds[0]}; about your values, for somebody certain that you are in "
-        f"data where that is secret, by at most {odds[1]}.){doubt}"
+        f"You allow {allowed}. {_answers(standing.releases)} Suppose that somebody gives something secret about you a "
+        f"chance of 1 in 10. After all answers that you allow, they can give it at most {chance(0.1, epsilon)}. (Their "
+        f"odds change by a factor of at most {odds[0]}. Where it is secret that you are in the data, and they are "
+        f"certain of it, the factor for your values is at most {odds[1]}.){doubt}"
     )
 
 

@@ -89,7 +89,7 @@ def propose(
         and (aggregate.origin, aggregate.step) == (Fraction(0), Fraction(1))
     )
     if not bits or aggregate.groups > 1:
-        raise Unsuitable("It chooses one count of people; here is not one number of people to count.")
+        raise Unsuitable("It answers only an ungrouped count of people.")
     if specification.size > MOST_CANDIDATES:
         raise Unsuitable(f"An exact choice among more than {MOST_CANDIDATES:,} counts takes too long.")
     return Exponential(

@@ -58,6 +58,8 @@ class Listing(Shown):
     def sheets(self) -> list[Sheet]:
         """Return the whole table."""
         numbers = frozenset(name for name, number in zip(self.columns, self._numbers(), strict=True) if number)
+        if not len(self):
+            return [Sheet(notes=("Nothing to show.",))]
         return [Sheet(columns=self.columns, rows=tuple(self.rows()), numbers=numbers)]
 
     def _numbers(self) -> list[bool]:
