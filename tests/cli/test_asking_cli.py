@@ -1,6 +1,7 @@
 """Questions from the command line: options, parameters, files, formats, and a caret under a mistake."""
 
 import json
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -103,3 +104,24 @@ def test_a_mistake_is_shown_with_a_caret_under_its_place(ledger):
     assert "Did you mean 'age'?\nline 3, column 7:\nWHERE agge > 40\n      ^\n" in outcome.stderr
     told = json.loads(run(ledger, "query", "SELECT COUNT(*) FROM patientz", "--json").stdout)
     assert (1, 22) == (told["line"], told["column"])
+
+
+def test_dates_with_bounds_and_public_lookups_are_keys(tmp_path):
+    """Both as they are declared on the command line; the service's client declares them in the same words."""
+    days = [date(2024, 1 + who % 3, 1 + who % 28) for who in range(90)]
+    rows = {"id": range(90), "epsilon": [500.0] * 90, "day": days, "code": ["a", "b", "c"] * 30}
+    source = str(write(pa.table(rows), tmp_path / "visits.parquet"))
+    write(pa.table({"code": ["a", "b"], "ward": ["East", "West"]}), tmp_path / "wards.parquet")
+    place = str(tmp_path / "ledger.discretion")
+    told = ["--person", "id", "--epsilon", "epsilon", "--bounds", "day=2024-01-01:2024-02-29"]
+    told += ["--lookup", f"wards={tmp_path / 'wards.parquet'}:code", "--public-lookup", "wards"]
+    protected = run(place, "protect", "visits", source, *told)
+    assert 0 == protected.exit_code, protected.output
+    month = "SELECT DATE_TRUNC('month', day) AS month, COUNT(*) AS n FROM visits GROUP BY month"
+    ward = "SELECT ward, COUNT(*) AS n FROM visits JOIN wards USING (code) GROUP BY ward"
+    for sql, keys in ((month, ["2024-01-01", "2024-02-01"]), (ward, ["East", "West"])):
+        found = run(place, "query", sql, "--share", "0.4", "--json")
+        assert 0 == found.exit_code, found.output
+        rows_found = json.loads(found.stdout)["rows"]
+        assert keys == [next(iter(row.values())) for row in rows_found]
+        assert all(abs(row["n"] - 30) < 0.5 for row in rows_found)
