@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import discretion as dn
 from discretion.cli import app
+from discretion.engines import Engine
 
 JOINED = ("int8", "int64", "text")  # columns that lookups are joined on
 
@@ -29,10 +30,12 @@ class Protected:
     shape: Shape
 
 
-def protect(shape: Shape, kind: Kind, folder: Path, table: pa.Table | None = None) -> Protected:
+def protect(
+    shape: Shape, kind: Kind, folder: Path, table: pa.Table | None = None, engine: str | Engine = "duckdb"
+) -> Protected:
     """Protect a table (by default the shape's own) under the name t."""
     ledger, numbers = folder / "l.discretion", aggregated(shape.columns)
-    db = dn.connect(ledger)
+    db = dn.connect(ledger, engine=engine)
     source = kind.write(folder, shape.table() if table is None else table)
     how: dict[str, Any] = {
         "person": shape.person.name,
