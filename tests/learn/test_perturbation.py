@@ -1,5 +1,6 @@
 """Densities of the perturbed minimiser, compared on neighbouring databases: nobody loses more than they pay."""
 
+from dataclasses import replace
 from math import log, log1p
 
 import numpy as np
@@ -13,6 +14,7 @@ from discretion.learn.perturbation import (
     CLOSE,
     Perturbation,
     Risk,
+    _descended,
     correction,
     minimise,
     objective,
@@ -176,6 +178,47 @@ def test_the_minimiser_is_found_as_closely_as_claimed(loss):
             middle = (low + high) / 2
             low, high = (middle, high) if risk.gradient(middle)[0] < 0 else (low, middle)
         assert abs(minimise(risk) - low)[0] <= CLOSE
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_no_rows_make_the_minimiser_impossible_to_find(loss):
+    """Ridges as small as may be, rows all alike, linear terms far larger than the rows."""
+    rng = noise.simulation(5)
+    for trial in range(200):
+        rows, size = int(10 ** rng.uniform(0, 3)), int(rng.integers(1, 15))
+        x = rng.normal(size=(rows, size))
+        x /= np.maximum(1, np.linalg.norm(x, axis=1))[:, None]
+        x = np.repeat(x[:1], rows, axis=0) if trial % 3 == 0 else x
+        ridge = rows * 10 ** rng.uniform(-5, 0)
+        tilt = rng.normal(size=size) * ridge * 10 ** rng.uniform(-3, 3)
+        risk = Risk(loss=loss, x=x, weight=np.ones(rows), ridge=ridge, tilt=tilt)
+        found, finer = minimise(risk), risk.with_precision(np.longdouble)
+        assert np.linalg.norm(_descended(finer, found.astype(np.longdouble)) - found) <= 2 * CLOSE
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_large_terms_that_cancel_do_not_hide_the_minimiser(loss):
+    """The minimum is 0, its terms are in the hundreds: what rounding hides is in proportion to the terms."""
+    rng = noise.simulation(7)
+    for _ in range(20):
+        x = rng.normal(size=(900, 14))
+        x /= np.linalg.norm(x, axis=1)[:, None]
+        risk = Risk(loss=loss, x=x, weight=np.ones(900), ridge=10.0, tilt=rng.normal(size=14))
+        low, high = 0.0, 1e4
+        for _ in range(50):
+            middle = (low + high) / 2
+            tilted = replace(risk, tilt=middle * risk.tilt)
+            low, high = (middle, high) if tilted.at(minimise(tilted)) > 0 else (low, middle)
+        assert np.linalg.norm(tilted.gradient(minimise(tilted))) <= 10.0 * CLOSE
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_minimiser_is_found_without_comparing_values(loss):
+    rng = noise.simulation(6)
+    x = rng.normal(size=(500, 4))
+    x /= np.maximum(1, np.linalg.norm(x, axis=1))[:, None]
+    risk = Risk(loss=loss, x=x, weight=np.ones(500), ridge=0.5, tilt=rng.normal(size=4) * 10)
+    assert np.linalg.norm(_descended(risk, np.zeros(4)) - minimise(risk)) <= 2 * CLOSE
 
 
 def test_what_the_inexact_minimiser_costs_is_paid_from_everybodys_epsilon():

@@ -6,9 +6,9 @@ with a public λ and public weights v_u ≤ 1. With λ = nΛ it is [CMS11]'s ave
 several rows has the average of their losses.
 """
 
-from dataclasses import dataclass
-from math import expm1, log1p
-from typing import Literal
+from dataclasses import dataclass, replace
+from math import expm1, log1p, sqrt
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from discretion.preference import MICRO, Integers
 
 CLOSE = 1e-9  # the minimiser is found to within CLOSE of the true one
 LEAST_RIDGE = 1e-5  # λ for each person: below it, doubles cannot find the minimiser that exactly
+ROUNDING = 1e-12  # of the terms of a risk: what their sum can be wrong by, generously
+MOST_STEPS, MOST_HALVINGS = 100, 30  # of Newton's method
+MOST_ROOTS = 100  # steps of Nesterov's method, in √κ: e^−100 is far below what doubles can tell
 SHARE = 100  # one part in so many of the smallest ε pays for the minimiser being inexact
 Kind = Literal["objective", "output"]
 
@@ -131,9 +134,26 @@ class Risk:
         ridge = self.ridge / 2 * (theta @ theta)
         return float(self.weight @ self.loss.value(self.x @ theta) + ridge + self.tilt @ theta)
 
+    def with_precision(self, precision: type[np.floating[Any]]) -> "Risk":
+        """Return the same risk, computed in numbers of this type."""
+        x, weight, tilt = (one.astype(precision, copy=False) for one in (self.x, self.weight, self.tilt))
+        return replace(self, x=x, weight=weight, tilt=tilt)
+
+    def terms(self, theta: Floats) -> float:
+        """Return the sum of the sizes of what `at` adds up: its rounding error is in proportion to it."""
+        ridge = self.ridge / 2 * (theta @ theta)
+        return float(self.weight @ self.loss.value(self.x @ theta) + ridge + abs(self.tilt) @ abs(theta))
+
     def gradient(self, theta: Floats) -> Floats:
         slopes = self.weight * self.loss.slope(self.x @ theta)
         return np.asarray(self.x.T @ slopes + self.ridge * theta + self.tilt)
+
+    def is_close(self, theta: Floats, gradient: Floats) -> bool:
+        """Return whether theta is within CLOSE of the minimiser, whatever was rounded off its gradient on the way."""
+        length = float(np.linalg.norm(theta))
+        moved = float(self.weight.sum()) * (1 + self.loss.curvature * length)
+        rounded = float(np.finfo(theta.dtype).eps) * (moved + self.ridge * length + float(np.linalg.norm(self.tilt)))
+        return float(np.linalg.norm(gradient)) + rounded <= self.ridge * CLOSE / 2
 
     def hessian(self, theta: Floats) -> Floats:
         bends = self.weight * self.loss.bend(self.x @ theta)
@@ -141,20 +161,54 @@ class Risk:
 
 
 def minimise(risk: Risk) -> Floats:
-    """The minimiser to within CLOSE, by Newton's method with halved steps.
+    """Return the minimiser to within CLOSE, by Newton's method with halved steps.
 
-    The risk is ridge-strongly convex, so ‖θ − θ*‖ ≤ ‖gradient‖/ridge; half of CLOSE is left for rounding. Newton's
-    method with halving converges on it from anywhere; were it ever to stall, nothing is released.
+    The risk is ridge-strongly convex, so ‖θ − θ*‖ ≤ ‖gradient‖/ridge; half of CLOSE is left for rounding θ. No data may
+    make this fail: where doubles are too coarse, long doubles go on, and should Newton's method ever stall,
+    `_descended` needs no comparison that rounding can spoil.
     """
     theta = np.zeros_like(risk.tilt)
-    for _ in range(500):
-        gradient = risk.gradient(theta)
-        if float(np.linalg.norm(gradient)) <= risk.ridge * CLOSE / 2:
-            return theta
-        step = np.linalg.solve(risk.hessian(theta), gradient)
-        here, fall, size = risk.at(theta), float(gradient @ step), 1.0
-        rounding = 1e-13 * abs(here)  # near the end it hides the fall
-        while size > 1e-9 and risk.at(theta - size * step) > here - 1e-4 * size * fall + rounding:
-            size /= 2
-        theta = theta - size * step
+    for precision in (np.float64, np.longdouble):
+        finer, theta = risk.with_precision(precision), theta.astype(precision)
+        for _ in range(MOST_STEPS):
+            gradient = finer.gradient(theta)
+            if finer.is_close(theta, gradient):
+                return np.asarray(theta, float)
+            step = _newton_step(finer, theta, gradient)
+            if not step.any():
+                break
+            theta = theta - step
+    return np.asarray(_descended(finer, theta), float)
+
+
+def _newton_step(risk: Risk, theta: Floats, gradient: Floats) -> Floats:
+    """Return Newton's step, halved until the risk falls; or, where rounding hides a fall, the gradient gets shorter."""
+    step = np.linalg.solve(np.asarray(risk.hessian(theta), float), np.asarray(gradient, float))
+    here, fall, length = risk.at(theta), float(gradient @ step), float(np.linalg.norm(gradient))
+    hidden = ROUNDING * risk.terms(theta)
+    for halvings in range(MOST_HALVINGS):
+        size = 0.5**halvings
+        there = theta - size * step
+        change = risk.at(there) - here
+        shorter = float(np.linalg.norm(risk.gradient(there))) <= (1 - size / 4) * length
+        if change <= -1e-4 * size * fall or (abs(change) <= hidden and shorter):
+            return size * step
+    return np.zeros_like(step)
+
+
+def _descended(risk: Risk, theta: Floats) -> Floats:
+    """Return the minimiser by Nesterov's method for strongly convex functions, which compares no values.
+
+    With κ the largest bend over the ridge, n steps bring the risk to within (1 − 1/√κ)^n of its first distance. κ is at
+    most 1 + c/LEAST_RIDGE, because rows are in the unit ball and the ridge is at least LEAST_RIDGE for each person.
+    """
+    largest = risk.loss.curvature * float(risk.weight @ (risk.x**2).sum(axis=1)) + risk.ridge
+    root = sqrt(largest / risk.ridge)
+    ahead = theta
+    for _ in range(int(MOST_ROOTS * min(root, sqrt(1 + risk.loss.curvature / LEAST_RIDGE)))):
+        gradient = risk.gradient(ahead)
+        if risk.is_close(ahead, gradient):
+            return ahead
+        before, theta = theta, ahead - gradient / largest
+        ahead = theta + (root - 1) / (root + 1) * (theta - before)
     raise QueryRefused("The minimiser was not found exactly enough to be released. Use a larger regularization.")
