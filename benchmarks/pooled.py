@@ -28,13 +28,13 @@ from discretion.statistics import Aggregate, Kind, Statistics
 
 RUNS = 1_000
 SHARES = (0.05, 0.15, 0.5)
-PAGE = Path(__file__).parent.parent / "docs" / "gradual.md"
+PAGE = Path("bench-output") / "pooled.md"
 KEPT = Path("bench-output") / "pooled"
 INTRODUCTION = """# How well `gradual` works
 
 This page is written by `python -m benchmarks pooled`: 1,000 runs a cell unless it says otherwise, with the product's
 own mechanisms and noise. A cell is the root mean squared error / how often the 95% interval held.
-[Mechanisms](mechanisms.md) explains how `assume="gradual"` works.
+docs/mechanisms.md explains how `assume="gradual"` works.
 
 p is the share of people who are counted. *Trend*: the rate falls linearly by a factor 3 from the strictest to the most
 open person, by rank or by ε. *Step*: the rate of the stricter 54% is 6.7 times that of the others. *Very strict*: only
@@ -57,7 +57,12 @@ class Cell:
     off: float  # mean error
 
     def __str__(self) -> str:
-        return f"{self.rmse:,.3g} / {self.held:.3f}"
+        return f"{three(self.rmse)} / {self.held:.3f}"
+
+
+def three(number: float) -> str:
+    """Return three digits of a number."""
+    return f"{float(f'{number:.3g}'):,.10g}"
 
 
 def main() -> None:
@@ -131,8 +136,8 @@ def _coverage() -> Iterator[tuple[str, ...]]:
 def _value_coverage() -> Iterator[tuple[str, ...]]:
     sizes = (300, 1_000)
     yield "preferences", "relation", "aggregate", *(f"{people:,} people" for people in sizes)
-    for register in ("3 levels", "5 levels", "100 levels"):
-        for relation in ("none", "trend by rank", "step"):
+    for register in ("3 levels", "100 levels"):
+        for relation in ("none", "step"):
             for kind, protects in (("sum", "value"), ("mean", "value"), ("mean", "presence")):
                 held = [
                     kept(measured_values, register, relation, kind, protects, people=people, runs=200, registers=4).held
@@ -146,7 +151,7 @@ def _real() -> Iterator[tuple[str, ...]]:
     for number, (name, question, _, values, bounds) in enumerate(real_questions()):
         cells = [kept(measured_question, number, assume=assume, runs=RUNS) for assume in ASSUMPTIONS]
         truth = np.nanmean(np.clip(values, *bounds)) if bounds else values.sum()
-        yield name, question, f"{truth:,.6g}", *(f"{cell}, ± {cell.half:,.3g}" for cell in cells)
+        yield name, question, f"{truth:,.6g}", *(f"{cell}, ± {three(cell.half)}" for cell in cells)
 
 
 def measured_question(number: int, *, assume: Assume, runs: int) -> "Cell":
