@@ -72,7 +72,7 @@ def test_every_option_and_name_has_a_type():
 
 def test_a_forced_mechanism_that_cannot_answer_says_why():
     with pytest.raises(
-        Unsuitable, match=r"Mechanism 'exponential' cannot answer mean\. It chooses one count of people"
+        Unsuitable, match=r"Mechanism 'exponential' cannot answer mean\. It answers only an ungrouped count"
     ):
         choose([Aggregate(kind="mean", protects="value")], THREE, Belief(), mechanism="exponential")
 
