@@ -134,10 +134,15 @@ def _unfit(columns: Mapping[str, str], named: Set[str], bounds: Mapping[str, Any
     texts = [column for column in numbers if not NUMBER.fullmatch(columns.get(column, "DOUBLE"))]
     times = [column for column in bounds if column in dated and not TIMED.fullmatch(columns.get(column, "DATE"))]
     return [
-        *(f"there is no column {column!r}.{did_you_mean(column, columns)}" for column in sorted(named - set(columns))),
+        *(f"there is no column {column!r}{_near(column, columns)}" for column in sorted(named - set(columns))),
         *(f"bounds of {column!r} are numbers, but {_held(columns[column], 'DOUBLE', column)}" for column in texts),
         *(f"bounds of {column!r} are dates, but {_held(columns[column], 'DATE', column)}" for column in times),
     ]
+
+
+def _near(column: str, columns: Mapping[str, str]) -> str:
+    near = did_you_mean(column, columns)
+    return f".{near}" if near else ""
 
 
 def _held(kind: str, wanted: str, column: str) -> str:
