@@ -256,8 +256,8 @@ REFUSED = {
     "numbers": (lambda: dn.median(FRAME["day"], epsilon=1, bounds=(0, 1)), "bounds must be dates too"),
     "sum": (lambda: dn.sum(FRAME["day"], epsilon=1, bounds=YEAR), "Dates have no sum"),
     "required": (lambda: dn.sum(AGES, epsilon=1, bounds=(0, 1), required=True, **OWNED), "no person="),
-    "levels": (lambda: dn.count(AGES > 3, epsilon="strict"), "the name of a level"),
-    "level": (lambda: dn.count(AGES > 3, epsilon="lax", levels={"strict": 1.0}), "must be one of 'strict'"),
+    "levels": (lambda: dn.count(AGES > 3, epsilon="strict"), "names of levels"),
+    "level": (lambda: dn.count(AGES > 3, epsilon="lax", levels={"strict": 1.0}), "not in levels, which has"),
 }
 
 

@@ -80,7 +80,7 @@ def test_the_secure_source_answers_too():
     ],
 )
 def test_only_one_number_of_people_can_be_chosen(shape):
-    with pytest.raises(Unsuitable, match="one count of people"):
+    with pytest.raises(Unsuitable, match="ungrouped count of people"):
         propose(Aggregate(protects="value", **shape), Specification(epsilons=(MICRO,), people=(3,)), Belief())
 
 

@@ -135,7 +135,7 @@ def test_every_figure_is_listed_once_and_states_claims():
 
 
 def test_a_plan_names_figures_it_does_not_know():
-    with pytest.raises(InvalidDeclaration, match="got pdp-9z"):
+    with pytest.raises(InvalidDeclaration, match="no figure 'pdp-9z'"):
         plan(["pdp-1a", "pdp-9z"])
     with pytest.raises(InvalidDeclaration, match="at least two runs"):
         plan([], runs=1)
