@@ -27,8 +27,11 @@ def require(extra: str, what: str, *libraries: str) -> None:
 def missing(extra: str, what: str, *libraries: str) -> str:
     """Say which libraries `what` lacks and what to install; '' if nothing is missing."""
     lacking = [one for one in libraries or EXTRAS.get(extra, (extra,)) if find_spec(one) is None]
-    if not lacking:
-        return ""
+    return needed(extra, what, *lacking) if lacking else ""
+
+
+def needed(extra: str, what: str, *lacking: str) -> str:
+    """Say that `what` needs these libraries, and what to install."""
     names = ", ".join(KNOWN_AS.get(one, one) for one in lacking)
     verb = "is" if len(lacking) == 1 else "are"
     package = f"'discretion[{extra}]'" if extra in EXTRAS else extra

@@ -193,6 +193,6 @@ def test_without_scikit_learn_the_estimators_say_what_to_install():
     code = "import sys; sys.modules['sklearn'] = sys.modules['sklearn.base'] = None\nimport discretion.learn as learn\n"
     code += "try: learn.LinearSVC\nexcept Exception as error: print(error)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
-    assert "extra 'learn'" in said
+    assert "discretion[learn]" in said
     with pytest.raises(AttributeError, match="RandomForest"):
         discretion.learn.RandomForest  # noqa: B018

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from discretion.errors import LedgerFailed
-from discretion.extra import missing
+from discretion.extra import needed
 from discretion.ledger.sqlite import PATIENCE_SECONDS
 
 IDLE_SECONDS = 45  # a stopped program must let go of the lock before those who wait for it give up
@@ -38,7 +38,7 @@ def opened(place: str) -> tuple[sa.Engine, str]:
             connect_args={**kept, "prepare_threshold": None, "client_encoding": "utf8"},
         )
     except ImportError:
-        raise LedgerFailed(missing("postgres", "A ledger in PostgreSQL", "psycopg")) from None
+        raise LedgerFailed(needed("postgres", "A ledger in PostgreSQL", "psycopg")) from None
     except (SQLAlchemyError, TypeError, ValueError):
         raise LedgerFailed(f"The ledger's URL {shown!r} has an option that cannot be used.") from None
     return engine, shown

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from discretion.errors import EngineFailed, InvalidDeclaration
-from discretion.extra import missing
+from discretion.extra import needed
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # about versions of pandas, which is not used here
@@ -22,7 +22,9 @@ with warnings.catch_warnings():
         from pyspark.logger import PySparkLogger
         from pyspark.sql import DataFrame, SparkSession
     except ImportError:
-        raise InvalidDeclaration(f"{missing('spark', 'The engine Spark')}. It needs Java 17 or newer too.") from None
+        raise InvalidDeclaration(
+            f"{needed('spark', 'The engine Spark', 'pyspark')}. It needs Java 17 or newer too."
+        ) from None
 
 logger = logging.getLogger(__name__)
 
