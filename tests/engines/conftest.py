@@ -27,13 +27,12 @@ QUICK = {  # what Spark is tested for in every run
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         parameters = getattr(item, "callspec", None)
-        if parameters is not None and parameters.params.get("engine") == "spark":
-            item.add_marker(pytest.mark.xdist_group("spark"))
-            if not {item.name, getattr(item, "originalname", "")} & QUICK:
-                item.add_marker(pytest.mark.slow)
+        on_spark = parameters is not None and parameters.params.get("engine") == "spark"
+        if on_spark and not {item.name, getattr(item, "originalname", "")} & QUICK:
+            item.add_marker(pytest.mark.slow)
 
 
-@pytest.fixture(params=["duckdb", "spark"])
+@pytest.fixture(params=["duckdb", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))])
 def engine(request: pytest.FixtureRequest) -> Engine:
     """A new engine of each kind."""
     if request.param == "duckdb":
