@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from discretion.errors import InvalidDeclaration
@@ -8,7 +10,7 @@ PEOPLE = Specification(epsilons=(100_000, 1_000_000), people=(5, 2))
 
 
 def promise(*losses: int, **kind: object) -> Guarantee:
-    return Guarantee.of(PEOPLE, losses, protects="value", **kind)
+    return replace(Guarantee.of(PEOPLE, losses, protects="value"), **kind)
 
 
 def test_losses_add_up_cohort_by_cohort():

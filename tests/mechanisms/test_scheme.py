@@ -29,7 +29,7 @@ RANK = Aggregate(kind="quantile", protects="presence", upper=3, rank=Fraction(1,
 )
 def test_totals_ranks_and_black_boxes_ask_the_same_people_for_the_same_price(name, options):
     total, rank = (MECHANISMS[name](asked, PEOPLE, Belief(), **options) for asked in (TOTAL, RANK))
-    (run,) = plan(PEOPLE, name, **options)
+    (run,) = plan(PEOPLE, name, options)
     assert total.guarantee == rank.guarantee
     assert total.measure.inclusion == rank.measure.inclusion
     assert run.charge == tuple(loss.micro_epsilon for loss in total.guarantee.losses.values())

@@ -244,4 +244,4 @@ def test_in_groups_the_error_says_for_how_many_rows_it_holds_even_if_everybody_h
     )
     assert one.error.rows is None
     assert 2 == many.error.rows
-    assert "like everybody's" in many.error.assumption
+    assert "like everybody" in many.error.assumption

@@ -24,7 +24,7 @@ from discretion.statistics import Aggregate
 
 L = TypeVar("L", bound=Linear)
 RATIO_ASSUMES = "everybody has one row with a value and groups are equally large"
-GROUP_ASSUMES = "people with missing values chose their privacy level like the others"
+GROUP_ASSUMES = "people with a value here chose their privacy like everybody"
 
 
 @dataclass(frozen=True, kw_only=True)
