@@ -79,7 +79,7 @@ def test_the_interval_of_a_mean_knows_how_many_people_it_is_about():
     ]
     missed = sum(not r.interval()[0] <= truth <= r.interval()[1] for r in releases)
     assert missed <= 8
-    assert all("chose their privacy level like the others" in release.error.assumption for release in releases)
+    assert all("chose their privacy like everybody" in release.error.assumption for release in releases)
     full = dn.mean(INCOME, epsilon=EPSILON, bounds=(0, 1000), assume="independent", rng=simulation(1))
     assert releases[0].error.total > 10 * full.error.total
 
