@@ -18,6 +18,7 @@ from discretion.engines.duckdb import DuckDB
 from discretion.errors import BudgetExhausted, QueryRefused, TableStopped
 from discretion.ledger.audit import audit_ledger
 from discretion.preference import MICRO
+from discretion.state import State, distinct
 
 BOTH = "SELECT region, COUNT(*) / (SELECT COUNT(*) FROM t WHERE age > 50) AS part FROM t GROUP BY region"
 OTHER = (
@@ -270,3 +271,8 @@ def test_an_outer_query_that_breaks_us_keeps_the_parts(db: dn.Connection, monkey
     assert ["charge", "deliver"] == entries(db)
     assert 3 == len(db.sql(BOTH))
     assert ["charge", "deliver"] == entries(db)
+
+
+def test_two_states_of_one_place_are_both_checked():
+    one, other = State("p.parquet", "a", {"x": "BIGINT"}), State("p.parquet", "b", {})
+    assert (one, other) == distinct([one, other, one])

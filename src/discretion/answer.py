@@ -27,7 +27,15 @@ from discretion.query import Query
 from discretion.query.uncertainty import propagate
 from discretion.question import Question as Question
 from discretion.release import Error, Release
-from discretion.state import State, are_admitted, identity_of, identity_together, refuse_other_states, states_of
+from discretion.state import (
+    State,
+    are_admitted,
+    distinct,
+    identity_of,
+    identity_together,
+    refuse_other_states,
+    states_of,
+)
 from discretion.statistics import Statistics
 
 NO_TICKS = Clock()
@@ -139,7 +147,7 @@ def _look(question: Question, ledger: Ledger) -> Look:
         stored = seen.answered(identity)
         is_open = stored is None and not seen.pending(identity)
         conditions = _conditions(question, asked, register, seen) if is_open else None
-    every = tuple({state.place: state for one in states for state in one}.values())
+    every = distinct(state for one in states for state in one)
     return Look(asked=asked, states=every, identity=identity, stored=stored, conditions=conditions)
 
 

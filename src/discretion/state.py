@@ -40,6 +40,11 @@ def states_of(query: Query, register: Register) -> tuple[State, ...]:
     return tuple(states)
 
 
+def distinct(states: Iterable[State]) -> tuple[State, ...]:
+    """Return every state once. If two are asked of one place, both stay, and both must hold."""
+    return tuple({repr(state): state for state in states}.values())
+
+
 def identity_of(question: Question, query: Query, states: Sequence[State]) -> str:
     """Return one text for the same question on the same data, if its sources are in these states."""
     read = len(query.tables) + len(query.lookups)
