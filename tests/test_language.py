@@ -28,7 +28,9 @@ NOT_ENGLISH = {  # pattern -> what to write instead
 def docstrings() -> Iterator[tuple[str, str]]:
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (text := ast.get_docstring(node)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and (
+                text := ast.get_docstring(node)
+            ):
                 yield f"{path.relative_to(ROOT)}:{node.lineno}", text
 
 
@@ -41,7 +43,7 @@ def texts() -> Iterator[tuple[str, str]]:
         yield str(path.relative_to(ROOT)), path.read_text()
 
 
-def test_docstrings_of_functions_begin_with_a_verb_and_not_with_a_clause():
+def test_docstrings_begin_with_a_verb_and_not_with_a_clause():
     assert [] == [place for place, text in docstrings() if CLAUSE.match(text)]
 
 

@@ -14,7 +14,7 @@ WIDE = 0.1  # an error beyond this part of the answer calls for a comparison of 
 
 @dataclass(frozen=True, kw_only=True)
 class Error:
-    """How far an answer may be from the truth it speaks about, from public information only."""
+    """Says how far an answer may be from the truth it speaks about, from public information only."""
 
     bias: float  # the worst it can be off on average (under the assumption, if there is one)
     noise: float  # standard deviation of everything random

@@ -19,7 +19,7 @@ PICO = 1_000_000_000_000  # pico-δ in one δ: a useful δ is far below one in a
 
 
 class Loss(NamedTuple):
-    """What one member of a cohort loses, in whole units, rounded up."""
+    """Says what one member of a cohort loses, in whole units, rounded up."""
 
     micro_epsilon: int
     pico_delta: int = 0

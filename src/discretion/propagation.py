@@ -35,7 +35,7 @@ class ReleasedValue:
 
 @dataclass(frozen=True, kw_only=True)
 class Moves:
-    """How far released values are from the answer's in other worlds."""
+    """Says how far released values are from the answer's in other worlds."""
 
     cells: Sequence[ReleasedValue]
     drawn: Floats  # (world, cell)

@@ -161,7 +161,7 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """What one mechanism needs of the engine for one aggregate."""
+    """Says what one mechanism needs of the engine for one aggregate."""
 
     aggregate: Aggregate
     histogram: bool = False  # counts by grid value too; otherwise counts, totals and, for a variance, squares
@@ -170,7 +170,7 @@ class Measure:
 
 @dataclass(frozen=True, kw_only=True)
 class Request(Generic[Described]):
-    """What the engine must compute, in one pass where it can: statistics for every measure."""
+    """Says what the engine must compute, in one pass where it can: statistics for every measure."""
 
     measures: tuple[Measure, ...]
     source: Described  # which rows: of a database, an `engines.Rows`
@@ -178,7 +178,7 @@ class Request(Generic[Described]):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Statistics:
-    """What the engine computed for one measure. Private until a mechanism has released it."""
+    """Says what the engine computed for one measure. Private until a mechanism has released it."""
 
     counts: Integers  # (group, cohort): rows with a value; for `people`, people
     totals: Any = None  # (group, cohort): sum of grid steps, Python integers

@@ -18,7 +18,7 @@ MOST_LEVELS = 1_000  # more would only slow every question down; a menu makes th
 
 @dataclass(frozen=True, kw_only=True)
 class Enrolment:
-    """Where a register comes from, and what each preference found there is worth.
+    """Says where a register comes from, and what each preference found there is worth.
 
     A preference is a number, or a name of `levels`. Somebody without one gets `default`, or else the strictest level
     offered. With a `menu`, everybody is rounded down to it.

@@ -34,7 +34,7 @@ EVERY_KIND = (
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where rows are and how they are read. Everything but `secret` is public and kept in the ledger."""
+    """Says where rows are and how they are read. Everything but `secret` is public and kept in the ledger."""
 
     kind: str  # parquet, csv, json, arrow, excel, sqlite, duckdb, postgresql, delta, iceberg or table
     places: tuple[str, ...]  # full paths of files, patterns or folders; one URL without its password; or delta:folder

@@ -21,7 +21,7 @@ LookupSource = tuple[object, str] | tuple[object, str, Literal["public"]]  # (so
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """What the steward allows on one table. Quotas are scheduling; the promise is each person's own cap."""
+    """Says what the steward allows on one table. Quotas are scheduling; the promise is each person's own cap."""
 
     largest_share: float = 1.0  # of each person's allowance, by one query
     quotas: Mapping[str, float] = field(default_factory=dict)  # analyst -> share over all their queries

@@ -76,7 +76,7 @@ def declared_facts(rows: Rows, register: Mapping[str, str]) -> Facts:
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What an engine runs: a SELECT over sources and small tables, both by the names the text uses.
+    """Says what an engine runs: a SELECT over sources and small tables, both by the names the text uses.
 
     It gives columns g and c (group and cohort), the histograms' columns and n (rows), a column `<name>_all` each that
     is 1 where a row is not about that histogram, and `<name>_n`, `_s`, `_q`: counts, sums, sums of squares.

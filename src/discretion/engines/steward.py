@@ -141,7 +141,7 @@ class Steward:
 
 @dataclass(frozen=True, kw_only=True)
 class Earlier:
-    """What is known of a source that was admitted before."""
+    """Says what is known of a source that was admitted before."""
 
     place: str
     origin: str

@@ -15,7 +15,7 @@ from discretion.noise import Floats
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Features:
-    """How columns with public bounds are placed in [−1, 1], and rows in the unit ball.
+    """Says how columns with public bounds are placed in [−1, 1], and rows in the unit ball.
 
     With an intercept a column's bounds become −1 and 1 and a constant 1 is appended; without, zero stays zero and the
     bound further from it becomes ±1. For the ball, a row longer than `norm` is shortened to it and all are divided by

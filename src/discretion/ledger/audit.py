@@ -23,7 +23,7 @@ from discretion.render.sheet import Sheet, Shown
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class LedgerAudit(Shown):
-    """What the audit found; without findings every promise on record was kept."""
+    """Says what the audit found; without findings every promise on record was kept."""
 
     place: str
     entries: int

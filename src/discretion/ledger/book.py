@@ -30,7 +30,7 @@ from discretion.preference import MICRO
 
 
 class Ledger:
-    """Who has spent what: an SQLite file or a PostgreSQL database, shared by any number of processes.
+    """Says who has spent what: an SQLite file or a PostgreSQL database, shared by any number of processes.
 
     One question is a `snapshot`, a plan, `charge`, the computation, `deliver`. A charge is on disk before it returns
     and never refunded: a crash may waste budget, it may not leak.

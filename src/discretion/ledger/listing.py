@@ -7,7 +7,7 @@ from discretion.render.sheet import Sheet, amount, when
 
 
 class Balance(Listing):
-    """What each level has spent and has left."""
+    """Says what each level has spent and has left."""
 
     def sheets(self) -> list[Sheet]:
         """Return one row a level; columns that say nothing are left out."""

@@ -30,7 +30,7 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """What a member signs in with; the secret itself is not kept."""
+    """Says what a member signs in with; the secret itself is not kept."""
 
     digest: str
     kind: Literal["token", "link"]

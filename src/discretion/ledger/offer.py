@@ -34,7 +34,7 @@ class Cohort:
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:
-    """What each cohort may spend on each of the `parts` of one question, and when that was so."""
+    """Says what each cohort may spend on each of the `parts` of one question, and when that was so."""
 
     register: str
     share: Fraction  # of each person's allowance, for the whole question

@@ -69,7 +69,7 @@ class Use:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Receipt(Shown):
-    """What one person was promised, what was spent, and on what."""
+    """Says what one person was promised, what was spent, and on what."""
 
     register: str
     allowance: float

@@ -19,7 +19,7 @@ from discretion.ledger.store import Store
 
 @dataclass(frozen=True, kw_only=True)
 class Restored:
-    """What a ledger that was put back knows, and what it does not."""
+    """Says what a ledger that was put back knows, and what it does not."""
 
     entry: str
     head: str

@@ -22,7 +22,7 @@ def declared_table(body: str) -> Table:
 
 
 class Snapshot:
-    """What the ledger says while its transaction is open. Writers wait for it, so read and leave."""
+    """Says what the ledger says while its transaction is open. Writers wait for it, so read and leave."""
 
     def __init__(self, db: sa.Connection) -> None:
         self._db = db

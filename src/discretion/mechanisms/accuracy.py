@@ -29,7 +29,7 @@ GROUP_ASSUMES = "people with a value here chose their privacy like everybody"
 
 @dataclass(frozen=True, kw_only=True)
 class Means:
-    """Where the cohorts' means are believed to lie, in steps: all in low..high, no two further apart than `spread`."""
+    """Says where the cohorts' means are believed to lie, in steps: in low..high, no two further apart than `spread`."""
 
     low: float
     high: float

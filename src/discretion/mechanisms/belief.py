@@ -11,7 +11,7 @@ Assume = Literal["independent", "gradual"] | float | None
 
 @dataclass(frozen=True, kw_only=True)
 class Belief:
-    """How preferences and values may be related, and where cohorts are expected to lie.
+    """Says how preferences and values may be related, and where cohorts are expected to lie.
 
     assume  None: nothing is assumed, bias counts at its worst; "gradual": people of similar ε are alike, and how
             means depend on ε is estimated from the release (only `pooled` uses this, for the others it is None);

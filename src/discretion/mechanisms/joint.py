@@ -37,7 +37,7 @@ class Kin:
 
 @dataclass(frozen=True, kw_only=True)
 class Derived:
-    """How one of them is computed from the noisy moments."""
+    """Says how one of them is computed from the noisy moments."""
 
     kin: Kin
     divisor: float = 1.0  # of a total: micro-ε of weight that count a person once

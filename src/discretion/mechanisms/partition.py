@@ -132,7 +132,7 @@ def _refuse_options(
 
 @dataclass(frozen=True, kw_only=True)
 class _Plan:
-    """How people are to be cut into groups: from public information only."""
+    """Says how people are to be cut into groups: from public information only."""
 
     specification: Specification
     groups: int | None

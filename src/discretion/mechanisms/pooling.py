@@ -28,7 +28,7 @@ OF = {"count": "rows per person", "people": "share of people", "sum": "sum per p
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimate:
-    """What is known after a release, by row, in the units of the answer."""
+    """Says what is known after a release, by row, in the units of the answer."""
 
     values: Floats
     deviations: Floats
@@ -40,7 +40,7 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """How the bands' noisy weighted totals, in micro-ε, are combined."""
+    """Says how the bands' noisy weighted totals, in micro-ε, are combined."""
 
     aggregate: Aggregate
     specification: Specification

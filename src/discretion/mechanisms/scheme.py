@@ -19,7 +19,7 @@ from discretion.preference import MICRO, Integers, Specification
 
 @dataclass(frozen=True, kw_only=True)
 class Scheme:
-    """Who takes part in one answer, at which ε, and what they pay: one number a cohort, in micro-ε."""
+    """Says who takes part in one answer, at which ε, and what they pay: one number a cohort, in micro-ε."""
 
     prices: tuple[int, ...]  # the ε at which members are used; 0: they are left out
     charges: tuple[int, ...]  # what members pay

@@ -38,7 +38,7 @@ AT_ONCE = 4_000_000  # numbers in memory: rows are computed in portions
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Design:
-    """Which averages are observed (the first `bands`) and asked about (the others), with their prior covariances."""
+    """Says which averages are observed (the first `bands`) and asked about (the others), with prior covariances."""
 
     bands: int
     ones: Floats  # (average): 1 for an average, 0 for a difference of two
@@ -75,7 +75,7 @@ class Design:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Posterior:
-    """What is known after a release: a mixture over τ, for every (row, average asked about)."""
+    """Says what is known after a release: a mixture over τ, for every (row, average asked about)."""
 
     weights: Floats  # (row, τ): with the prior of answers
     cautious: Floats  # (row, τ): with the prior of intervals

@@ -29,7 +29,7 @@ Ask = Callable[[Integers, int, int, int, Rng], float]  # values 0..top, place fr
 
 @dataclass(frozen=True, kw_only=True)
 class Reconstruction:
-    """How much of a secret column one attack read off the answers of one mechanism."""
+    """Says how much of a secret column one attack read off the answers of one mechanism."""
 
     attack: str
     against: str

@@ -44,7 +44,7 @@ IN_JYC15 = (
 
 
 class Country(NamedTuple):
-    """What tells the generated people of two countries apart."""
+    """Says what tells the generated people of two countries apart."""
 
     cars: float  # for each adult who has reason to own one
     abroad: float  # the share born there

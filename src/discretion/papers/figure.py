@@ -86,7 +86,7 @@ class Points:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a claim comes to when computed."""
+    """Says what a claim comes to when computed."""
 
     holds: bool | None  # None: this data cannot decide it
     number: str
@@ -113,7 +113,7 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Axes:
-    """How a figure is drawn."""
+    """Says how a figure is drawn."""
 
     x: str  # the labels; one for each panel where they differ, separated by |
     y: str
@@ -127,7 +127,7 @@ class Axes:
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How hard to try, on what data, and from which seed."""
+    """Says how hard to try, on what data, and from which seed."""
 
     runs: int
     seed: int = 0

@@ -88,7 +88,7 @@ def median_of(contender: Contender) -> Aggregate:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """What is asked, of which people, and who competes to answer it."""
+    """Says what is asked, of which people, and who competes to answer it."""
 
     base: Setting
     trial: Callable[[Setting, Any], Trial]

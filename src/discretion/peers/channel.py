@@ -23,7 +23,7 @@ def ignore(*_: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a peer listens."""
+    """Says where a peer listens."""
 
     host: str
     port: int

@@ -19,7 +19,7 @@ TRIES = 3  # failed calls in a row after which a peer is taken out of the addres
 
 @dataclass(kw_only=True)
 class Contacts:
-    """Whom a peer knows. Names are proved at every call; addresses are only hints where to call."""
+    """Says whom a peer knows. Names are proved at every call; addresses are only hints where to call."""
 
     identity: Identity
     account: Account

@@ -27,7 +27,7 @@ Method = Literal["response", "product"]
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What everybody in a network must agree on. Only peers with the same terms talk to one another."""
+    """Says what everybody in a network must agree on. Only peers with the same terms talk to one another."""
 
     catalogue: str  # hash of the list of items
     items: int
@@ -80,7 +80,7 @@ class Terms:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Holding:
-    """Which items of the catalogue one person holds, and the weight of each in thousandths (0 where not held)."""
+    """Says which items of the catalogue one person holds, and the weight of each in thousandths (0 where not held)."""
 
     catalogue: tuple[str, ...]
     held: NDArray[np.bool_]

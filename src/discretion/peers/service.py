@@ -19,7 +19,7 @@ CHOOSING = 0.3  # the part of a cycle in which everybody chooses whom to ask; co
 
 @dataclass(frozen=True, kw_only=True)
 class Rhythm:
-    """How a peer explores. Cycles are counted by the clock, so that everybody's begin together."""
+    """Says how a peer explores. Cycles are counted by the clock, so that everybody's begin together."""
 
     cycles: int = 20
     peers: int = 1  # asked in a cycle

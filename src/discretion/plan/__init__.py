@@ -33,7 +33,7 @@ MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Plan(Shown):
-    """How a question will be answered, what it will cost whom, and how good the answer will be."""
+    """Says how a question will be answered, what it will cost whom, and how good the answer will be."""
 
     specification: Specification  # what each cohort may spend on a choice of weight 1
     choices: tuple[Choice, ...]

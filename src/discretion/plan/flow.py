@@ -24,7 +24,7 @@ from discretion.statistics import Statistics, Wanted
 
 @dataclass(frozen=True, kw_only=True)
 class Manner:
-    """How a question is to be answered: what is chosen besides the question itself."""
+    """Says how a question is to be answered: what is chosen besides the question itself."""
 
     mechanism: str = "auto"
     belief: Belief = field(default_factory=Belief)

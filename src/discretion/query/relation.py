@@ -19,7 +19,7 @@ from discretion.query.scalar import Scalar, Scope, column, columns_of, listed, o
 
 @dataclass(frozen=True)
 class Tables:
-    """What FROM can name: protected tables, and the subqueries WITH has defined so far."""
+    """Says what FROM can name: protected tables, and the subqueries WITH has defined so far."""
 
     protected: Mapping[str, Table]
     defined: Mapping[str, tuple[exp.Expr, "Tables"]] = field(default_factory=dict)  # each with what it can name

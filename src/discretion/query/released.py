@@ -17,7 +17,7 @@ Environment = Mapping[str, Any]  # a key's name, or the number of a released agg
 
 @dataclass(frozen=True)
 class _Released(Scope):
-    """What stands in an answer: keys and released numbers, by what the analyst calls them."""
+    """Says what stands in an answer: keys and released numbers, by what the analyst calls them."""
 
     known: Mapping[str, Scalar] = field(default_factory=dict)
 

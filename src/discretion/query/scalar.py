@@ -193,7 +193,7 @@ def as_type(value: Any, sql_type: str) -> Any:
 
 @dataclass(frozen=True)
 class Scope:
-    """What names mean: alias of a relation -> column -> expression, all names in lower case."""
+    """Says what names mean: alias of a relation -> column -> expression, all names in lower case."""
 
     relations: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
 

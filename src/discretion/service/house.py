@@ -35,7 +35,7 @@ MOST_KEYS = 10_000  # idempotency keys that are remembered
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the operator decides."""
+    """Says what the operator decides."""
 
     ledger: str
     url: str = ""  # under which people reach the service

@@ -24,7 +24,7 @@ LONGEST_COOKIE = 4_096
 
 @dataclass(frozen=True, kw_only=True)
 class Who:
-    """Who makes a request."""
+    """Says who makes a request."""
 
     role: Role = "nobody"
     name: str = ""  # of a member

@@ -66,7 +66,7 @@ class Worker:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How many processes there are, and how long anything may take or wait."""
+    """Says how many processes there are, and how long anything may take or wait."""
 
     workers: int = 4
     seconds: float = 600.0  # from the start of a task, ticks included

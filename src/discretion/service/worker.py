@@ -31,7 +31,7 @@ HEADROOM = 2 << 30  # bytes that Python and its libraries may use besides what a
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerTerms:
-    """How workers open the ledger, and what they may use."""
+    """Says how workers open the ledger, and what they may use."""
 
     ledger: str
     answer_every: float = 1.0

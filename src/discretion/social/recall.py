@@ -93,7 +93,7 @@ class Preparation:
 
 @dataclass(frozen=True, kw_only=True)
 class Achievement:
-    """What one contender achieved for one group over all runs, and what an item of weight 1 paid for it."""
+    """Says what one contender achieved for one group over all runs, and what an item of weight 1 paid for it."""
 
     name: str
     group: str

@@ -56,7 +56,7 @@ class Similarity(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScalarProduct:
-    """How many items two people share, each counted by a coefficient of its two weights, plus noise.
+    """Says how many items two people share, each counted by a coefficient of its two weights, plus noise.
 
     Definition  Σ_i c(v_i^x, v_i^y) x_i y_i + discrete Laplace of scale 1/ε on the coefficient's own grid;
                 c = v^x·v^y ("product", [AGK16] section 4) or min(v^x, v^y) ("min", never smaller).

@@ -13,7 +13,7 @@ NOBODY = -1
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Strangers:
-    """Whom everybody happens to know, and for how many rounds. Nobody's profile plays a part."""
+    """Says whom everybody happens to know, and for how many rounds. Nobody's profile plays a part."""
 
     peers: Integers  # (person, place), NOBODY where empty
     ages: Integers
