@@ -39,6 +39,7 @@ from discretion.noise import simulation
 from discretion.preference import MICRO
 from discretion.release import Release
 from discretion.service.client import RemoteConnection
+from discretion.service.pool import AGAIN
 
 MINUTES = float(os.environ.get("BENCH_MINUTES", "1"))
 WORKERS, ANALYSTS, PEOPLE, STEWARDS = 4, 48, 12, 4  # 64 clients
@@ -144,8 +145,8 @@ class Service:
         return [pid for child in _children(self._process.pid) for pid in _children(child)]
 
     def kill_worker(self) -> None:
-        """Kill the oldest: a younger one may be trying a question again, and a second death would count."""
-        if found := self.workers():
+        """Kill one, but none that tries a question again: its death counts as a failure and stops the register."""
+        if found := [pid for pid in self.workers() if not _spared(pid)]:
             os.kill(min(found), signal.SIGKILL)
 
     def kill(self) -> None:
@@ -163,6 +164,15 @@ def _children(pid: int) -> list[int]:
         return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
         return []
+
+
+def _spared(pid: int) -> bool:
+    """Say whether a process runs in the folder of one that tries again, is only starting, or is gone."""
+    try:
+        place = Path(os.readlink(f"/proc/{pid}/cwd")).name
+    except OSError:
+        return True
+    return not place.startswith("discretion-") or place.startswith(AGAIN)
 
 
 def _load(folder: Path, ledger: str, *, tick: float) -> Iterator[str]:

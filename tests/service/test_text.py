@@ -12,9 +12,11 @@ from discretion.service.text import shown_release
 from served import served
 
 SECRET = (
-    "SELECT COUNT(*) AS \"Jane Roe\" FROM patients WHERE patient_id = 1712 AND region = 'Nowhereville' AND age > -41.5"
+    'SELECT COUNT(*) AS "Jane Roehampton" FROM patients '
+    "WHERE patient_id = 917120021 AND region = 'Nowhereville' AND age > -418873.5"
 )
-HINTS = ("Jane", "Roe", "1712", "Nowhereville", "41.5")
+# Long enough that neither noise nor a token holds one by chance.
+HINTS = ("Jane", "Roehampton", "917120021", "Nowhereville", "418873.5")
 KNOWN = frozenset({"patients", "patient_id", "region", "age", "smoker"})
 
 
@@ -91,11 +93,12 @@ def test_a_stored_answer_shows_others_the_numbers_and_not_the_words(town):
 CASES = (
     "SELECT CASE WHEN age = 77 THEN 'Jane' ELSE 'other' END AS k, COUNT(*) FROM patients GROUP BY k",
     "SELECT CASE WHEN age = 77 THEN 'Ja' || 'ne' ELSE region END AS k, COUNT(*) FROM patients GROUP BY k",
-    "SELECT CASE WHEN age = 77 THEN -41.5 ELSE 1712 END AS k, COUNT(*) FROM patients GROUP BY k",
-    "SELECT k, COUNT(*) FROM (SELECT CASE WHEN smoker THEN 'Roe' END AS k FROM patients) AS t GROUP BY k",
-    "SELECT CASE WHEN age = 7 THEN 1000 + 712 ELSE 3 END AS k, COUNT(*) FROM patients GROUP BY k",
-    "SELECT k + 1 AS k, COUNT(*) FROM (SELECT CASE WHEN smoker THEN 1711 END AS k FROM patients) AS t GROUP BY k + 1",
-    "SELECT MODE(CASE WHEN age = 77 THEN 'Roe' ELSE 'Jane' END) AS m FROM patients",
+    "SELECT CASE WHEN age = 77 THEN -418873.5 ELSE 917120021 END AS k, COUNT(*) FROM patients GROUP BY k",
+    "SELECT k, COUNT(*) FROM (SELECT CASE WHEN smoker THEN 'Roehampton' END AS k FROM patients) AS t GROUP BY k",
+    "SELECT CASE WHEN age = 7 THEN 917120000 + 21 ELSE 3 END AS k, COUNT(*) FROM patients GROUP BY k",
+    "SELECT k + 1 AS k, COUNT(*) FROM (SELECT CASE WHEN smoker THEN 917120020 END AS k FROM patients) AS t "
+    "GROUP BY k + 1",
+    "SELECT MODE(CASE WHEN age = 77 THEN 'Roehampton' ELSE 'Jane' END) AS m FROM patients",
 )
 
 
@@ -177,10 +180,10 @@ def test_logs_and_metrics_hold_no_secret(town, caplog):
     code = town.letter(1712)
     with caplog.at_level(logging.DEBUG), town.http("ada") as ada, town.http() as nobody:
         ada.post("/v1/query", json={"sql": SECRET, "share": 0.021})
-        ada.post("/v1/query", json={"sql": SECRET + " garbage 1712"})
+        ada.post("/v1/query", json={"sql": SECRET + " garbage 917120021"})
         nobody.get("/sign-in", params={"code": code})
         nobody.post("/sign-in", data={"code": code})
-        nobody.get("/v1/receipt?person=1712")
+        nobody.get("/v1/receipt?person=917120021")
         lines = [
             Lines().format(record) for record in caplog.records if record.name.startswith(("discretion", "uvicorn"))
         ]
@@ -196,7 +199,7 @@ def test_logs_and_metrics_hold_no_secret(town, caplog):
 
 def test_an_error_that_nobody_foresaw_tells_nothing(town, monkeypatch, caplog):
     def broken(*_):
-        raise ValueError("row of Jane Roe")
+        raise ValueError("row of Jane Roehampton")
 
     monkeypatch.setattr(town.house.db, "head", broken)
     with town.http("ada") as client, caplog.at_level(logging.ERROR):

@@ -15,7 +15,7 @@ COMPOUND = (
     "SELECT (SELECT COUNT(*) FROM patients WHERE smoker) - (SELECT COUNT(*) FROM patients WHERE age > 50) AS more",
     "SELECT region, RANK() OVER (ORDER BY COUNT(*)) AS place, COUNT(*) FROM patients GROUP BY region",
 )
-HOSTILE = "</textarea></pre><img src=x onerror=alert(1)><script>alert(2)</script>{{ 7*7 }}"
+HOSTILE = "</textarea></pre><img src=x onerror=alert(1)><script>alert(2)</script>{{ 7654321*1234567 }}"
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +205,7 @@ def test_hostile_texts_stay_texts_on_every_page(ada, visit, town):
     for path in ("/history", "/history?of=everybody", f"/ask?from={entry}", "/balance", f"/ask?table={HOSTILE}"):
         page.goto(town.url + path)
         assert 0 == page.locator("main img").count()
-        assert "49" not in page.locator("main").inner_text() or "{{ 7*7 }}" in page.content()
+        assert str(7654321 * 1234567) not in page.locator("main").inner_text()
     name = "<img src=x onerror=alert(3)>"
     town.house.access.add(name, "analyst")
     other = visit(town=town).sign_in(town.house.access.link(name))

@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 PROCESSES = get_context("forkserver")
 PROCESSES.set_forkserver_preload(["discretion.service.worker", "discretion.engines.duckdb"])
 ALONE = 2  # processes for tasks that are tried again; each has one in hand, so one that kills takes nobody along
+AGAIN = "discretion-again-"  # begins the names of their folders, in which they run: so an operator can tell them apart
 LOST = "The process that worked on this ended twice. Nothing was charged. Ask in another way, or ask the operator."
 SLOW = "This took longer than {seconds:g} seconds before anything was charged, so it was given up."
 CLOSED = "The service is stopping. Ask again when it is back; what was answered is kept and costs nothing again."
@@ -143,7 +144,7 @@ class WorkerPool:
 
     def _start(self, alone: bool = False) -> Worker:
         ours, theirs = PROCESSES.Pipe()
-        folder = mkdtemp(prefix="discretion-")
+        folder = mkdtemp(prefix=AGAIN if alone else "discretion-")
         process = PROCESSES.Process(target=run, args=(theirs, self._terms, folder), daemon=True)
         process.start()
         theirs.close()
