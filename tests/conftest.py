@@ -14,6 +14,7 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadGroupScheduling
 
 from discretion.mechanisms import exponential
 from discretion.plan import assumption
@@ -22,6 +23,12 @@ settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("busy")  # how fast the machine is decides nothing
 
 GOLDEN = Path(__file__).parent / "golden"
+GROUPS = {
+    "tests/web/": "web",
+    "test_crowd": "crowd",
+    "spark": "spark",
+    "postgres": "postgres",
+}  # a word of an id, a group
 MEMORY = Path("/dev/shm")  # files that are kept in memory
 ROOM = 4 * 2**30  # bytes that must be free there
 
@@ -36,6 +43,20 @@ def keep_files_in_memory() -> None:
 
 
 keep_files_in_memory()
+
+
+class ByServer(LoadGroupScheduling):
+    """Gives all tests that need one server to one process, so that it is started once.
+
+    xdist 3.8 writes a test's group (`xdist_group`) into its id, which pytest 9.2 no longer lets it do.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((group for word, group in GROUPS.items() if word in nodeid), nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadGroupScheduling | None:
+    return ByServer(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session")
