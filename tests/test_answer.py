@@ -319,7 +319,7 @@ def test_explain_is_the_plan_that_would_be_charged(ledger):
     plan = explain(Question(sql=COUNT), ledger=ledger)
     release = ask(COUNT, ledger)
     assert plan.guarantee == release.guarantee
-    assert str(plan) == release.explain()
+    assert str(plan.explanation) == release.explain()
 
 
 def test_rows_of_people_are_no_lookup(tmp_path):

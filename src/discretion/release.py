@@ -36,7 +36,7 @@ class Release(Shown):
     simulated: bool = False  # made with a seeded generator: protects nobody
     entry: str = ""  # the ledger's entry that paid for it
     explanation: str = ""
-    comparison: tuple[str, ...] = ()  # predicted errors under each assumption
+    comparison: tuple[str, ...] = ()  # where an interval is wide: what other assumptions would have given
     share: float | None = None  # of everybody's allowance, where there is a ledger
     within: float | None = None  # the largest 95% error that was asked for
 
@@ -192,14 +192,14 @@ class Release(Shown):
             )
         return lines
 
-    def compared(self) -> list[str]:
-        """Predicted errors under each assumption, if an interval is wide: what another question would have given."""
-        answers = [
-            (value, error)
+    @property
+    def is_wide(self) -> bool:
+        """Say whether an interval is so wide that another assumption is worth a look."""
+        return any(
+            error.is_wide(value)
             for name, errors in self.errors.items()
             for value, error in zip(self.columns[name], errors, strict=True)
-        ]
-        return list(self.comparison) if any(error.is_wide(value) for value, error in answers) else []
+        )
 
     def plot_relation(self, column: str = "", row: int = 0) -> Any:
         """Draw the estimated means against ε with their 95% intervals; return the figure (needs Matplotlib)."""
@@ -243,7 +243,7 @@ class Release(Shown):
                 title="Answer",
                 columns=tuple(self.columns),
                 rows=tuple(tuple(row.values()) for row in self.rows()),
-                notes=(*self.remarks(), *self.related(), *self.compared(), *self.promise().split("\n"), *paid),
+                notes=(*self.remarks(), *self.related(), *self.comparison, *self.promise().split("\n"), *paid),
                 numbers=frozenset(self.errors),
             )
         ]

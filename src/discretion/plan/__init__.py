@@ -92,8 +92,8 @@ class Plan(Shown):
 
     @cached_property
     def explanation(self) -> Explanation:
-        """Return the plan as the ledger and the release keep it."""
-        return Explanation(self.sheets())
+        """Return the plan as the ledger and the release keep it: without what other assumptions would have given."""
+        return Explanation([*(_choice_sheet(one) for one in self.choices if one.label), _charge_sheet(self)])
 
     @property
     def hint(self) -> tuple[str, ...]:
@@ -112,7 +112,8 @@ class Plan(Shown):
 
     def sheets(self) -> list[Sheet]:
         """Return every mechanism considered for every aggregate, and what each level pays for all of them together."""
-        return [*(_choice_sheet(one) for one in self.choices if one.label), _charge_sheet(self)]
+        chosen = (_choice_sheet(one, one.predictions) for one in self.choices if one.label)
+        return [*chosen, _charge_sheet(self)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return every mechanism considered for every aggregate, and what each level pays for all of them together."""
@@ -267,7 +268,7 @@ def _split(plan: Plan) -> list[str]:
 # As sheets ----------------------------------------------------------------------------------------------------------
 
 
-def _choice_sheet(choice: Choice) -> Sheet:
+def _choice_sheet(choice: Choice, predicted: Sequence[Prediction] = ()) -> Sheet:
     suitable = [candidate for candidate in choice.candidates if candidate.error is not None]
     ranked = choice.chosen.error is not None and choice.chosen.error.unit == "rank"
     ranks = ("errors are in ranks: a share of the rows that are asked about",) if ranked else ()
@@ -281,7 +282,7 @@ def _choice_sheet(choice: Choice) -> Sheet:
             *ranks,
             *_assumed(choice),
             *_plain(choice),
-            *map(str, choice.predictions),
+            *map(str, predicted),
             *(f"not {c.name}: {c.reason}" for c in choice.candidates if c.error is None),
         ),
         numbers=frozenset({"95% error", "RMSE", "bias", "noise", "compared"}),

@@ -96,7 +96,7 @@ def conclude(
     rng: Rng = None,
 ) -> Release:
     """Return the release of these answers, with the plan's guarantee and explanation."""
-    return kind_of(plan.guarantee)(
+    release = kind_of(plan.guarantee)(
         columns=dict(columns),
         errors=dict(errors),
         mechanism=" + ".join(dict.fromkeys(choice.chosen.name for choice in plan.choices)),
@@ -104,10 +104,10 @@ def conclude(
         simulated=rng is not None,
         entry=entry,
         explanation=plan.explanation,
-        comparison=plan.hint,
         share=plan.share,
         within=plan.within,
     )
+    return replace(release, comparison=plan.hint) if release.is_wide else release  # predictions take time
 
 
 def _weights(wanted: Sequence[Wanted], manner: Manner) -> tuple[int, ...]:
