@@ -16,6 +16,7 @@ import discretion as dn
 from contracts import ROUNDING, Atoms, Shifts, loss
 from discretion import noise
 from discretion.arrays import question
+from discretion.engines import arrays
 
 EPSILON = (0.1, 1.0)
 STATES = (1, 3, None)  # None: has no value; under presence, is absent
@@ -172,6 +173,57 @@ def test_nobody_loses_more_than_the_charge_with_several_rows(law_of, question, p
 def test_nobody_loses_more_than_the_charge_in_groups(law_of, question, protects):
     asked, shape, (name, *_) = QUESTIONS[question]
     check_people(law_of, of_people(asked, protects, mechanism=name, by=True, **shape), protects, PLACED)
+
+
+# Two columns --------------------------------------------------------------------------------------------------------
+
+PAIRED = (  # bounds are 1 and 3; "z" is no declared group, and a row without a y counts nowhere
+    (),
+    (("x", (3, 1)),),
+    (("y", (2.2, 1.6)), ("z", (3, 3))),
+    (("x", (99, -99)), ("y", (1, 3))),
+    (("x", (1, 1)), ("x", (1, 1))),
+    (("x", (2, None)),),
+)
+
+
+def of_pairs(asked, protects, **how):
+    """Ask about two columns of the rows that two people have."""
+
+    def ask(states):
+        rows = [(name, *row) for name, rows in zip("ab", states, strict=True) for row in rows]
+        x, y = (pa.array([point[place] for *_, point in rows], pa.float64()) for place in (0, 1))
+        groups = {"by": pa.array([key for _, key, _ in rows], pa.string()), "keys": ["x", "y"]} if "by" in how else {}
+        return asked(
+            x,
+            y,
+            x_bounds=(1, 3),
+            y_bounds=(1, 3),
+            epsilon=dict(zip("ab", EPSILON, strict=True)),
+            person=pa.array([name for name, *_ in rows], pa.string()),
+            rows_per_person=2,
+            protects=protects,
+            **(how | groups),
+        )
+
+    return ask
+
+
+@pytest.mark.parametrize("protects", ["value", "presence"])
+def test_nobody_loses_more_than_the_charge_with_two_columns(law_of, protects):
+    """All statistics of two columns come from the same nine sums."""
+    check_people(law_of, of_pairs(dn.slope, protects, by=True), protects, PAIRED)
+
+
+def test_two_columns_that_are_not_clamped_would_be_noticed(law_of, monkeypatch):
+    """A planted bug: a row outside the bounds adds more than the noise covers."""
+    monkeypatch.setattr(arrays, "_position", lambda values, ends: (values - ends[0]) / (ends[1] - ends[0]))
+    monkeypatch.setattr(arrays.ArrayColumn, "steps", lambda column, shape: (column.values * shape.upper).astype(int))
+    with pytest.raises(AssertionError):
+        check_people(law_of, of_pairs(dn.slope, "value"), "value", PAIRED[:4])
+
+
+# Planted bugs -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", [{}, {"by": True}])

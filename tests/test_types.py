@@ -21,6 +21,7 @@ release: dn.Release = dn.median(frame["age"], epsilon=epsilon, bounds=(0, 120), 
 dn.mean([1.5, None], epsilon=0.5, bounds=(0, 2), by=["a", "b"], keys=["a", "b"])
 dn.count(frame["age"] > 3, epsilon={"Ada": 0.1}, person=["Ada", "Ada"], rows_per_person=2)
 dn.mean(frame["day"], epsilon="strict", levels={"strict": 0.1}, bounds=(date(2020, 1, 1), date(2021, 1, 1)))
+dn.slope(frame["age"], [1.5, None], epsilon=0.5, x_bounds=(0, 120), y_bounds=[0, 2], protects="presence")
 dn.histogram(frame["age"], bins=[0, 18, 65], epsilon=1, mechanism="sample", options={"threshold": "mean"})
 print(release.low, release.high, release.to_pandas()["median"].sum())
 with dn.connect("clinic.discretion") as db:
@@ -44,6 +45,7 @@ model = dn.personalize(lambda rows, epsilon: len(rows), [1, 2], epsilon=[0.1, 1.
 WRONG = {
     "dn.median([1.0], epsilon=1, bonds=(0, 1), bounds=(0, 1))": 'Unexpected keyword argument "bonds"',
     "dn.median([1.0], epsilon=1)": 'Missing named argument "bounds"',
+    "dn.correlation([1.0], [2.0], epsilon=1, x_bounds=(0, 1))": 'Missing named argument "y_bounds"',
     'dn.median([1.0], epsilon=1, bounds=(0, 1), mechanism="sampel")': "incompatible type \"Literal['sampel']\"",
     'dn.count([1], epsilon=1, mechanism="sample", options={"treshold": 1.0})': 'expected "Options | None"',
     'dn.count([1], epsilon=1, protects="both")': "incompatible type \"Literal['both']\"",

@@ -15,7 +15,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discretion.arrays import count, histogram, mean, median, mode, quantile, std, sum, variance
+    from discretion.arrays import (
+        correlation,
+        count,
+        covariance,
+        histogram,
+        mean,
+        median,
+        mode,
+        quantile,
+        slope,
+        std,
+        sum,
+        variance,
+    )
     from discretion.arrays import maximum as max
     from discretion.arrays import minimum as min
     from discretion.connection import Connection, connect
@@ -37,7 +50,9 @@ __all__ = [
     "Release",
     "Specification",
     "connect",
+    "correlation",
     "count",
+    "covariance",
     "histogram",
     "max",
     "mean",
@@ -46,13 +61,27 @@ __all__ = [
     "mode",
     "personalize",
     "quantile",
+    "slope",
     "std",
     "sum",
     "variance",
 ]
 
 # A public name is loaded when it is first used: arrays need no SQL, and SQL needs no estimators.
-_ARRAYS = ("count", "histogram", "mean", "median", "mode", "quantile", "std", "sum", "variance")
+_ARRAYS = [
+    "correlation",
+    "count",
+    "covariance",
+    "histogram",
+    "mean",
+    "median",
+    "mode",
+    "quantile",
+    "slope",
+    "std",
+    "sum",
+    "variance",
+]
 _HOMES = {name: ("arrays", name) for name in _ARRAYS} | {"max": ("arrays", "maximum"), "min": ("arrays", "minimum")}
 _HOMES |= {name: ("connection", name) for name in ("Connection", "connect")}
 _HOMES |= {name: ("declaration.table", name) for name in ("Lookup", "Policy")}

@@ -11,6 +11,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 ADVICE = {
     "bounds": " Give bounds=(low, high): what values can be, known without looking at the data.",
+    "x_bounds": " Give x_bounds=(low, high): what x can be, known without looking at the data.",
+    "y_bounds": " Give y_bounds=(low, high): what y can be, known without looking at the data.",
     "epsilon": " Give one number per person, or one for everybody: how much each person allows.",
     "categories": " Give categories=[...]: every value to look for, known without looking at the data.",
 }

@@ -17,6 +17,7 @@ KINDS: tuple[Kind, ...] = ("count", "people", "sum", "mean", "variance", "quanti
 
 MOST_STEPS = 10**6  # grid steps a sum is rounded to: far finer than any noise
 LARGEST_MOVE = 10**9  # the most steps one person may move a total, so that the noise stays in range
+FINEST_PAIR, COARSEST_PAIR = 10**6, 10**3  # steps of the grid of a sum about two columns
 CANDIDATES = 1_000  # answers a quantile chooses among, unless a grid is declared
 MOST_CELLS = 1_000_000  # of a histogram, groups times candidates
 
@@ -148,6 +149,21 @@ class Pair:
     statistic: PairStatistic | None = None
     x: tuple[float, float]  # bounds
     y: tuple[float, float]
+
+
+def pair_sum(*, protects: Protects, groups: int = 1, rows_per_person: int = 1) -> Aggregate | None:
+    """Return the shape of each of nine sums about two columns; None if one person has too many rows for its grid."""
+    steps = min(FINEST_PAIR, LARGEST_MOVE // (4 * rows_per_person))
+    if steps < COARSEST_PAIR:
+        return None
+    return Aggregate(
+        kind="sum",
+        protects=protects,
+        upper=steps,
+        step=Fraction(1, steps),
+        groups=groups,
+        rows_per_person=rows_per_person,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -149,6 +149,39 @@ def test_counts_give_the_same_statistics(recorded, tmp_path, protects):
         assert found.counts.tolist() == counted.counts.tolist()
 
 
+def pairs_differ(recorded, folder, protects):
+    """Ask about two awkward columns by both doors; return the sums whose shapes or statistics differ."""
+    (x_bounds, x_grid), (y_bounds, y_grid) = GRIDS["tenths below 0"], GRIDS["three tenths"]
+    first, second = awkward(x_bounds, x_grid), awkward(y_bounds, y_grid)
+    x, y = pa.array(first + second[::-1], pa.float64()), pa.array(second + first, pa.float64())
+    who, epsilon = range(len(x)), [LEVELS[n % 3] for n in range(len(x))]
+    place = ["abc"[n % 3] for n in range(len(x))]
+    columns, how = {"x": x, "y": y, "place": place, "who": who}, {"person": "who", "keys": {"place": ["b", "a"]}}
+    how |= {"bounds": {"x": x_bounds, "y": y_bounds}}
+    with dn.connect(folder / "l.discretion") as db:
+        if protects == "value":
+            db.protect("t", pa.table({**columns, "e": epsilon}), epsilon="e", **how)
+        else:
+            db.register("people", pa.table({"who": who, "e": epsilon}), person="who", epsilon="e")
+            db.protect("t", pa.table(columns), register="people", **how)
+        db.sql("SELECT place, CORR(y, x) FROM t GROUP BY place", share=0.1)
+    by_sql = list(recorded)
+    recorded.clear()
+    asked = {"epsilon": epsilon, "x_bounds": x_bounds, "y_bounds": y_bounds, "protects": protects}
+    dn.correlation(x, y, **asked, by=place, keys=["b", "a"])
+    assert 9 == len(by_sql) == len(recorded)
+    return [
+        number
+        for number, ((shape, found), (other, counted)) in enumerate(zip(by_sql, recorded, strict=True))
+        if shape != other or plain(shape, found) != plain(other, counted)
+    ]
+
+
+@pytest.mark.parametrize("protects", ["value", "presence"])
+def test_two_columns_give_the_same_statistics(recorded, tmp_path, protects):
+    assert [] == pairs_differ(recorded, tmp_path, protects)
+
+
 @pytest.mark.parametrize("step", [Fraction(1), Fraction(1, 2), Fraction(5, 2)])
 @pytest.mark.parametrize("low", [Fraction(-9), Fraction(-17, 2)])
 def test_a_missing_value_is_rounded_like_the_others(low, step):

@@ -3,6 +3,8 @@
 epsilon     what each person chose: one number per person; one for everybody; or names of `levels`
 levels      {name: ε}: what the names stand for
 bounds      (low, high): values are clamped to it; known without looking at the data. Dates where values are dates
+x_bounds, y_bounds
+            the same for each of two columns
 by, keys    the group of every row, and every group that the answer shows. Several columns: {name: column}, {name: keys}
 person, rows_per_person
             whose each row is, and the most rows of one person that count (more are left out at random); `epsilon` is
@@ -26,9 +28,12 @@ A missing, NaN or infinite value contributes nothing, and its person is protecte
 from discretion.arrays.category import count, histogram, mode
 from discretion.arrays.number import mean, std, sum, variance
 from discretion.arrays.order import maximum, median, minimum, quantile
+from discretion.arrays.pair import correlation, covariance, slope
 
 __all__ = [
+    "correlation",
     "count",
+    "covariance",
     "histogram",
     "maximum",
     "mean",
@@ -36,6 +41,7 @@ __all__ = [
     "minimum",
     "mode",
     "quantile",
+    "slope",
     "std",
     "sum",
     "variance",

@@ -17,7 +17,8 @@ from discretion.release import Release
 from discretion.statistics import CANDIDATES, MOST_CELLS, Kind, gridded
 
 LARGEST_BOUND = 1e100  # beyond it doubles overflow, and the noise too
-Bounds = tuple[float, float] | tuple[date, date] | Sequence[float]
+NumberBounds = tuple[float, float] | Sequence[float]
+Bounds = NumberBounds | tuple[date, date]
 Grid = float | timedelta | None
 
 
@@ -51,20 +52,20 @@ def numeric(
     return release if like is None else _dated(release, name, like, kind)
 
 
-def bounds_of(bounds: Any) -> tuple[Fraction, Fraction]:
+def bounds_of(bounds: Any, name: str = "bounds") -> tuple[Fraction, Fraction]:
     """Return both bounds, in days since 1970 if they are dates; refuse what cannot bound anything."""
     try:
         low, high = map(_exactly, bounds)
     except (TypeError, ValueError, OverflowError):
         raise InvalidDeclaration(
-            f"bounds must be (low, high): two finite numbers or dates that you know without looking at the data. Got "
+            f"{name} must be (low, high): two finite numbers or dates that you know without looking at the data. Got "
             f"{bounds!r}."
         ) from None
     if not low < high:
-        raise InvalidDeclaration(f"The lower bound must be below the upper one, got ({bounds[0]}, {bounds[1]}).")
+        raise InvalidDeclaration(f"The lower bound must be below the upper one, got {name}=({bounds[0]}, {bounds[1]}).")
     if max(-low, high) > LARGEST_BOUND or high - low < 1 / LARGEST_BOUND:
         raise InvalidDeclaration(
-            f"bounds must be within ±1e100 and not closer than 1e-100, got {bounds[0]} to {bounds[1]}."
+            f"{name} must be within ±1e100 and not closer than 1e-100, got {bounds[0]} to {bounds[1]}."
         )
     return low, high
 

@@ -18,11 +18,11 @@ from discretion.mechanisms.local import fence, release_individual
 from discretion.mechanisms.option import MechanismName, Options
 from discretion.noise import Floats, Rng
 from discretion.plan import flow, individual
-from discretion.plan.family import of_quantiles
+from discretion.plan.family import Family, of_pairs, of_quantiles
 from discretion.plan.flow import Manner
 from discretion.preference import Integers, Specification, epsilons
 from discretion.release import IndividualRelease, Release
-from discretion.statistics import MOST_CELLS, Aggregate, Wanted
+from discretion.statistics import MOST_CELLS, Aggregate, Pair, Wanted
 
 # One number or level for everybody; one per row; or one per person, by the names that `person` has.
 Epsilon = float | str | ArrayLike | Sequence[str] | Mapping[Any, float] | Mapping[Any, str]
@@ -40,19 +40,24 @@ class ArrayChoices:
     keys: Keys | None
     person: Column | None
     rows_per_person: int | None
-    mechanism: MechanismName
-    options: Options | None
     assume: Assume
-    expect: tuple[float, float] | None
     protects: Protects
     rng: Rng
-    model: Model
-    acknowledged: bool
+    mechanism: MechanismName = "auto"
+    options: Options | None = None
+    expect: tuple[float, float] | None = None
+    model: Model = "personalized"
+    acknowledged: bool = False
     with_interval: bool = False
 
 
 def answer(
-    name: str, shapes: Sequence[Aggregate], column: ArrayColumn, asking: ArrayChoices, *groupings: Grouping
+    name: str,
+    shapes: Sequence[Aggregate],
+    column: ArrayColumn,
+    asking: ArrayChoices,
+    *groupings: Grouping,
+    pairs: Sequence[Pair] = (),
 ) -> Release:
     """Plan, compute, release. The plan sees the shape of the question and the preferences, never the column."""
     if asking.protects not in ("value", "presence"):
@@ -75,20 +80,36 @@ def answer(
     manner = Manner(
         mechanism=asking.mechanism, belief=belief, with_interval=asking.with_interval, options=asking.options
     )
-    names = [name] if len(shapes) == 1 else [f"{name} {float(one.rank or 0):g}" for one in shapes]
-    wanted = [Wanted(text=text, aggregate=one) for text, one in zip(names, shapes, strict=True)]
-    families = of_quantiles({place: one.rank for place, one in enumerate(shapes)})
+    wanted, families = _together(name, shapes, pairs)
     _, plan = flow.propose(wanted, specification.divided(flow.parts(wanted, manner)), manner, families)
     rows = ArrayRows(column=column, cohort=cohort, cohorts=len(specification.epsilons), person=person)
     statistics = compute(replace(plan.request, source=rows), asking.rng)  # the only line that reads values
-    released, errors = flow.draw(plan, len(wanted), statistics, asking.rng)
-    columns = {key: values * len(shapes) for key, values in (groups.columns if groups is not None else {}).items()}
+    shown = 1 if pairs else len(shapes)  # of nine sums about two columns the first one has the answer
+    released, errors = flow.draw(plan, shown, statistics, asking.rng)
+    columns = {key: values * shown for key, values in (groups.columns if groups is not None else {}).items()}
     columns[name] = tuple(value for each in released for value in each.tolist())
     return flow.conclude(plan, columns, {name: tuple(one for each in errors for one in each)}, rng=asking.rng)
 
 
+def _together(name: str, shapes: Sequence[Aggregate], pairs: Sequence[Pair]) -> tuple[list[Wanted], Sequence[Family]]:
+    """Return what is asked for, and what of it can come from one release: quantiles, or nine sums about two columns."""
+    if pairs:
+        wanted = [Wanted(text=name, aggregate=one, pair=pair) for one, pair in zip(shapes, pairs, strict=True)]
+        return wanted, of_pairs(wanted)
+    names = [name] if len(shapes) == 1 else [f"{name} {float(one.rank or 0):g}" for one in shapes]
+    wanted = [Wanted(text=text, aggregate=one) for text, one in zip(names, shapes, strict=True)]
+    return wanted, of_quantiles({place: one.rank for place, one in enumerate(shapes)})
+
+
 def _shaped(shape: Aggregate, asking: ArrayChoices) -> Aggregate:
     """Return the shape with what protects people: how many rows one of them has, and whether that is public."""
+    rows = most_rows(asking)
+    complete = shape.complete and asking.protects == "value" and asking.person is None and asking.by is None
+    return replace(shape, protects=asking.protects, complete=complete, rows_per_person=rows)
+
+
+def most_rows(asking: ArrayChoices) -> int:
+    """Return the most rows of one person that count; refuse what is not a number of rows."""
     rows = asking.rows_per_person
     if (asking.person is None) != (rows is None):
         raise InvalidDeclaration(
@@ -97,8 +118,7 @@ def _shaped(shape: Aggregate, asking: ArrayChoices) -> Aggregate:
         )
     if rows is not None and (not isinstance(rows, int) or rows < 1):
         raise InvalidDeclaration(f"rows_per_person must be a whole number from 1, got {rows!r}.")
-    complete = shape.complete and asking.protects == "value" and rows is None and asking.by is None
-    return replace(shape, protects=asking.protects, complete=complete, rows_per_person=rows or 1)
+    return rows or 1
 
 
 # Who --------------------------------------------------------------------------------------------------------------
@@ -109,7 +129,7 @@ def _enrolled(asking: ArrayChoices, rows: int) -> tuple[Specification, Integers,
     if asking.person is None:
         return *Specification.assign(_each(asking, rows, "person")), None
     people, person = people_of(asking.person)
-    _refuse_other_length("person", len(person), rows)
+    refuse_other_length("person", len(person), rows)
     if isinstance(asking.epsilon, Mapping):
         return _registered(asking.epsilon, asking.levels, people, person)
     if np.ndim(asking.epsilon) == 0:
@@ -149,7 +169,7 @@ def _registered(
     return specification, cohort, places[person]
 
 
-def _refuse_other_length(what: str, found: int, rows: int) -> None:
+def refuse_other_length(what: str, found: int, rows: int) -> None:
     if found != rows:
         raise InvalidDeclaration(f"{what} must have one entry per row, got {found} for {rows} rows.")
 
@@ -161,7 +181,7 @@ def _groups(asking: ArrayChoices, groupings: Sequence[Grouping], rows: int) -> G
     """Return every group that the answer shows, those of `by` first; None if there is one only."""
     every = [*_by(asking), *groupings]
     for one in every:
-        _refuse_other_length(next(iter(one.columns)), len(one.place), rows)
+        refuse_other_length(next(iter(one.columns)), len(one.place), rows)
     return reduce(Grouping.times, every) if every else None
 
 

@@ -44,6 +44,10 @@ class ArrayColumn:
         there = np.ones(len(self), dtype=bool) if self.required else self.present
         return there if self.inside is None else there & self.inside
 
+    def part(self, number: int) -> "ArrayColumn":
+        """Return the column that the measure of this number is over: all of them are over this one."""
+        return self
+
     def steps(self, aggregate: Aggregate) -> Integers:
         """Return each value as a grid step; for somebody without a value, the step of 0.
 
@@ -69,6 +73,20 @@ class ArrayColumn:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class PairColumn(ArrayColumn):
+    """Two numbers per row, x and y: the `values` are those of x. Private."""
+
+    others: NDArray[Any]  # y
+    ends: tuple[tuple[float, float], tuple[float, float]]  # the bounds of x and of y
+
+    def part(self, number: int) -> ArrayColumn:
+        """Return one of nine products of (1 − u)², 2u(1 − u), u² with the same of v, as `query.pair` writes it."""
+        x, y = (_position(*one) for one in zip((self.values, self.others), self.ends, strict=True))
+        product = _bernstein(x, number // 3) * _bernstein(y, number % 3)
+        return ArrayColumn(present=self.present, inside=self.inside, group=self.group, values=product)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ArrayRows:
     """Says which rows a request is about: what goes into `Request.source`."""
 
@@ -84,7 +102,11 @@ class ArrayRows:
 
 def compute(request: Request[ArrayRows], rng: Rng = None) -> tuple[Statistics, ...]:
     """Return the statistics for every measure of a request, whose source is an `ArrayRows`."""
-    return tuple(_statistics(measure, request.source, rng) for measure in request.measures)
+    rows = request.source
+    return tuple(
+        _statistics(measure, replace(rows, column=rows.column.part(number)), rng)
+        for number, measure in enumerate(request.measures)
+    )
 
 
 def limited(column: ArrayColumn, person: Integers, most: int, rng: Rng = None) -> ArrayColumn:
@@ -128,6 +150,17 @@ def _statistics(measure: Measure, rows: ArrayRows, rng: Rng) -> Statistics:
     totals = _sums(steps, largest, cell, counts.size).reshape(shape)
     squares = _sums(steps**2, largest**2, cell, counts.size).reshape(shape) if aggregate.kind == "variance" else None
     return Statistics(counts=counts, totals=totals, squares=squares)
+
+
+def _position(values: NDArray[Any], ends: tuple[float, float]) -> Floats:
+    """Return where values are between two ends, from 0 to 1."""
+    low, high = ends
+    return np.asarray((np.clip(np.asarray(values, dtype=np.float64), low, high) - low) / (high - low))
+
+
+def _bernstein(position: Floats, degree: int) -> Floats:
+    rest = 1.0 - position
+    return (rest * rest, 2.0 * position * rest, position * position)[degree]
 
 
 def _rounded(values: Floats) -> Floats:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from discretion.mechanisms.paired import PARTS
 from discretion.query import Asked
 from discretion.query.scalar import unbracketed
-from discretion.statistics import Kind, Pair
+from discretion.statistics import Kind, Pair, Wanted
 
 MOMENTS: tuple[Kind, ...] = ("sum", "mean", "variance")
 FINEST: tuple[Kind, ...] = (
@@ -44,10 +44,10 @@ def families(asked: Sequence[Asked]) -> tuple[Family, ...]:
     for place, one in enumerate(asked):
         if one.aggregate.kind == "quantile":
             ranks.setdefault(_over(one), {})[place] = one.aggregate.rank
-    return (*found, *_pairs(asked), *(family for column in ranks.values() for family in of_quantiles(column)))
+    return (*found, *of_pairs(asked), *(family for column in ranks.values() for family in of_quantiles(column)))
 
 
-def _pairs(asked: Sequence[Asked]) -> list[Family]:
+def of_pairs(asked: Sequence[Wanted]) -> list[Family]:
     """Return the families of nine sums about two columns; nine that follow each other are one."""
     firsts = [place for place, one in enumerate(asked) if one.pair is not None and one.pair.part == 0]
     found = []

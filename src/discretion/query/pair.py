@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
 
 from sqlglot import exp
 
@@ -13,7 +12,7 @@ from discretion.query.kind import DOUBLE
 from discretion.query.place import placed
 from discretion.query.rowset import RowSet
 from discretion.query.scalar import Scalar, only, shown
-from discretion.statistics import LARGEST_MOVE, Aggregate, Pair, PairStatistic
+from discretion.statistics import Pair, PairStatistic, pair_sum
 
 STATISTICS: Mapping[type[exp.Expr], PairStatistic] = {
     exp.CovarPop: "covariance",
@@ -22,7 +21,6 @@ STATISTICS: Mapping[type[exp.Expr], PairStatistic] = {
     exp.RegrSlope: "slope",
     exp.RegrIntercept: "intercept",
 }
-FINEST, COARSEST = 10**6, 10**3  # steps of a sum's grid
 
 
 def is_pair(node: exp.Expr) -> bool:
@@ -39,17 +37,9 @@ def pair(node: exp.Expr, found: RowSet, groups: int) -> tuple[Asked, ...]:
     if not isinstance(bare.this, exp.Expr) or not isinstance(bare.expression, exp.Expr):
         raise QueryRefused(f"{shown(bare)} needs two columns: first y, then x.")
     y, x = (measured(exp.Avg(this=one.copy()), found) for one in (bare.this, bare.expression))
-    steps = min(FINEST, LARGEST_MOVE // (4 * found.rows_per_person))
-    if steps < COARSEST:
+    shape = pair_sum(protects=found.protects, groups=groups, rows_per_person=found.rows_per_person)
+    if shape is None:
         raise QueryRefused(f"{shown(bare)} needs fewer rows per person than {found.rows_per_person:,}.")
-    shape = Aggregate(
-        kind="sum",
-        protects=found.protects,
-        upper=steps,
-        step=Fraction(1, steps),
-        groups=groups,
-        rows_per_person=found.rows_per_person,
-    )
     whole = type(bare)(this=y.plain.copy(), expression=x.plain.copy())
     ends = {"x": _ends(x), "y": _ends(y)}
     parts = []
