@@ -28,6 +28,7 @@ GROUPS = {
     "test_crowd": "crowd",
     "spark": "spark",
     "postgres": "postgres",
+    "test_types": "types",
 }  # a word of an id, a group
 MEMORY = Path("/dev/shm")  # files that are kept in memory
 ROOM = 4 * 2**30  # bytes that must be free there

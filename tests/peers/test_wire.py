@@ -202,7 +202,7 @@ def test_the_bytes_on_the_socket_hold_no_message(tmp_path):
             await server.wait_closed()
         assert len(seen) > 1_000
         for _, _, kind, fields in said:
-            for text in (kind, *(str(value) for value in fields.values() if len(str(value)) > 3)):
+            for text in (kind, *(str(value) for value in fields.values() if len(str(value)) > 4)):
                 assert text.encode() not in seen
 
     asyncio.run(story())

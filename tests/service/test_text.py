@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 
 import pytest
 
@@ -158,7 +159,7 @@ def test_a_rank_that_an_analyst_wrote_is_not_shown_to_others():
 def test_people_do_not_see_who_asked_or_where_rows_are(town):
     with town.browser(town.letter(3)) as person:
         text = person.get("/v1/receipt").text
-    assert "ada" not in text
+    assert not re.search(r"\bada\b", text)  # the id of an entry may hold these letters
     with town.http("ada") as analyst, town.http("sam") as steward:
         assert str(town.folder) not in analyst.get("/v1/tables").text
         assert str(town.folder) in steward.get("/v1/tables").text
