@@ -572,6 +572,8 @@ def test_a_receipt_reads_as_a_person_would_write_it():
         none = db.receipt("a")
         assert none.summary.startswith("You allow 'strict' (ε = 0.1). No answer so far could have used your data.")
         assert "they can give it at most 11 in 100" in none.summary
+        assert str(none).endswith("Answers that could have used your data\nNo answer so far could have used your data.")
+        assert "<tbody></tbody>" not in none._repr_html_()
         db.sql("SELECT COUNT(*) FROM people WHERE name = 'Ada Lovelace'", share=0.5)
         one = db.receipt("b")
         assert "One answer so far could have used your data." in one.summary

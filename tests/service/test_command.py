@@ -39,8 +39,7 @@ def test_a_service_from_start_to_stop(tmp_path):
             told = [process.stdout.readline(), process.stdout.readline()]
             assert f"http://127.0.0.1:{port}" in told[0]
             code = re.search(r"/sign-in\?code=(\S+)", told[1])[1]
-            transport = httpx.HTTPTransport(retries=8)  # it starts to listen a moment later
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, transport=transport) as browser:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as browser:  # it listens already
                 assert [303, 403] == [browser.post("/sign-in", data={"code": code}).status_code for _ in range(2)]
                 assert "/steward" == browser.get("/").headers["location"]
             token = json.loads(run("member", "add", "ada", "--ledger", ledger, "--json"))["token"]
@@ -147,8 +146,7 @@ def test_the_demonstration_is_served_from_a_folder_that_is_thrown_away(tmp_path)
             while "nothing is kept" not in told and (line := process.stdout.readline()):
                 told += line
             codes = re.findall(r"/sign-in\?code=(\S+)", told)
-            transport = httpx.HTTPTransport(retries=8)
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, transport=transport) as browser:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as browser:
                 for code, home in zip(codes, ("/steward", "/ask", "/me"), strict=True):
                     assert 303 == browser.post("/sign-in", data={"code": code}).status_code
                     assert home == browser.get("/").headers["location"]

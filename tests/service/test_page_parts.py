@@ -1,15 +1,18 @@
 """Numbers, pictures and programs on pages: every group is drawn, rounding is outwards, all text is escaped."""
 
 import re
+from dataclasses import asdict
 
 import pytest
 
 from discretion.answer import Question
+from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee, Loss
 from discretion.release import Error, Release
 from discretion.service.pages import part_of, words
 from discretion.service.pages.answer import _cells
 from discretion.service.pages.chart import MOST_GROUPS, chart, ticks
+from discretion.service.pages.form import AskForm
 from discretion.service.pages.python import as_python, stored_as_python
 
 GUARANTEE = Guarantee(protects="value", losses={0: Loss(1)})
@@ -128,6 +131,47 @@ def test_a_program_holds_the_very_question(sql):
     exec(program, names)
     assert [(sql, {"share": 0.25, "assume": "gradual", "partial": True})] == calls
     assert "db.answer('1-0a')" in stored_as_python("https://x", "1-0a")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"expect": (-1.5, 0.3), "assume": 0.25, "within": 2.5},
+        {"mechanism": "sample", "options": {"rescaled": True, "threshold": "mean"}, "share": 0.123},
+        {"mechanism": "partition", "options": {"cuts": "privacy", "groups": 3, "drop": False}, "assume": "gradual"},
+        {"mechanism": "smooth", "options": {"beta": None, "gamma": 0.30000000000000004}},
+        {"with_interval": True, "partial": True},
+    ],
+    ids=str,
+)
+def test_a_form_holds_all_of_a_question(how):
+    asked = Question(sql="SELECT 1", analyst="ada", **how)
+    shown = AskForm.asking(asked)
+    assert asked == shown.question("ada")
+    typed = {name: value for name, value in asdict(shown).items() if value is not False}
+    assert shown == AskForm.of({name: "yes" if value is True else value for name, value in typed.items()})
+
+
+def test_the_options_of_another_model_are_left_out_of_a_form():
+    asked = Question(sql="SELECT 1", model="individual", options={"place": 2})
+    assert "" == AskForm.asking(asked).options
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ({"expect_low": "3"}, "What is expected must be two numbers, such as 0 and 0.3, got ''"),
+        ({"expect_low": "0", "expect_high": "much"}, "such as 0 and 0.3, got 'much'"),
+        ({"mechanism": "sample", "options": "threshold"}, "Write options as name=value"),
+        ({"mechanism": "sample", "options": "treshold=1"}, "Did you mean 'threshold'"),
+        ({"options": "threshold=1"}, "need mechanism="),
+        ({"assume": "wild"}, "gradual, independent, nothing or a number from 0 to 1, got 'wild'"),
+    ],
+)
+def test_a_form_says_what_is_wrong_in_it(typed, says):
+    with pytest.raises(InvalidDeclaration) as refusal:
+        AskForm.of({"sql": "SELECT 1", **typed}).question("ada")
+    assert says in str(refusal.value)
 
 
 def test_the_longest_path_that_fits_is_the_part_of_a_page():

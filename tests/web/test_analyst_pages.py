@@ -67,9 +67,16 @@ def test_from_the_link_to_the_answer_and_its_files(ada, town):
     assert ["N", "S"] == [row["region"] for row in told["rows"]]
 
 
+HOW = {"mechanism": "sample", "options": "threshold = mean", "expect_low": "0", "expect_high": "0.5"}
+
+
 def test_without_scripts_everything_works(ada, town):
     page = ada(scripts=False).page
     page.fill("#sql", "SELECT COUNT(*) AS n FROM visits WHERE department = 'surgery'")
+    page.get_by_text("More options").click()
+    page.select_option("#mechanism", HOW["mechanism"])
+    for name in ("options", "expect_low", "expect_high"):
+        page.fill(f"[name={name}]", HOW[name])
     page.get_by_role("button", name="Explain, free").click()
     assert "of everyone’s allowance" in page.inner_text("#outlook")
     before = charges(town)
@@ -79,6 +86,7 @@ def test_without_scripts_everything_works(ada, town):
     assert before + 1 == charges(town)
     page.get_by_role("link", name="Change the question").click()
     assert "surgery" in page.input_value("#sql")
+    assert {**HOW, "options": "threshold=mean"} == {name: page.input_value(f"[name={name}]") for name in HOW}
     page.press("#percent", "Enter")  # the free button is the one that Enter presses
     assert before + 1 == charges(town)
 

@@ -116,15 +116,20 @@ class Receipt(Shown):
                 for one in self.statements
             ),
         )
-        uses = [*self.releases, *self.individual]
-        used = Sheet(
-            title="Answers that could have used your data",
+        return [head, chances_sheet(self.allowance, self.spent), chosen, self._used()]
+
+    def _used(self) -> Sheet:
+        """Return the answers that could have used the person's data; a sentence if there are none."""
+        title, uses = "Answers that could have used your data", [*self.releases, *self.individual]
+        if not uses:
+            return Sheet(title=title, notes=("No answer so far could have used your data.",))
+        return Sheet(
+            title=title,
             columns=("when", "ε", "odds", "question"),
             rows=tuple((when(use.time), amount(use.epsilon), _factor(use, self), use.question) for use in uses),
             notes=tuple(dict.fromkeys(_promise(use, self) for use in uses)),
             numbers=frozenset({"ε", "odds"}),
         )
-        return [head, chances_sheet(self.allowance, self.spent), chosen, used]
 
 
 def receipt(

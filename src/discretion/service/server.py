@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from socket import socket
 
 import uvicorn
 
@@ -29,16 +30,26 @@ def serve(
     greet: Callable[[House], Sequence[str]] | None = None,
     level: str = "INFO",
 ) -> None:
-    """Run a service until it is told to stop; tell the steward's sign-in link first, or what `greet` says instead.
+    """Run a service until it is told to stop.
+
+    Once it listens, tell the steward's sign-in link, or what `greet` says instead.
 
     level  of messages that the log has
     """
     settings = placed(settings, host=host, port=port, tls=tls is not None, behind_proxy=behind_proxy)
     configure(level)
     house = House(settings)
-    for line in (greet or _greeting)(house):
-        tell(line)
-    server(house, host=host, port=port, tls=tls, behind_proxy=behind_proxy).run()
+    lines = (greet or _greeting)(house)
+    made = server(house, host=host, port=port, tls=tls, behind_proxy=behind_proxy)
+    started = made.startup
+
+    async def startup(sockets: list[socket] | None = None) -> None:
+        await started(sockets)
+        for line in lines:
+            tell(line)
+
+    made.startup = startup  # type: ignore[method-assign]
+    made.run()
 
 
 def _greeting(house: House) -> list[str]:

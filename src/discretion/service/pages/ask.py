@@ -30,6 +30,9 @@ ASKED = {
     "mechanism": Field("string", "'auto', or the name of a mechanism.", most=40),
     "with_interval": Field("string", "Spend a third of a quantile's share on an interval.", most=5),
     "partial": Field("string", "Let people with too little left pay what they have.", most=5),
+    "expect_low": Field("string", "The least that every level's mean or fraction is believed to be.", most=40),
+    "expect_high": Field("string", "The most that every level's mean or fraction is believed to be.", most=40),
+    "options": Field("string", "Options of the mechanism, as name=value, separated by commas.", most=400),
     "do": Field("string", "'answer' asks, anything else explains.", most=20),
     "once": Field("string", "A key: the form acts once.", most=64),
 }
