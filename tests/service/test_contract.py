@@ -71,6 +71,11 @@ def asked(desk) -> str:
     return desk.table()
 
 
+def kept(plan) -> str:
+    """The plan as an answer keeps it: without what other assumptions would give."""
+    return "\n".join(line for line in str(plan).split("\n") if not line.startswith("assuming "))
+
+
 def test_a_question_is_planned_charged_and_answered_once(desk):
     name, db = desk.table(), desk.db
     sql = f"SELECT region, AVG(age) AS age, COUNT(*) AS n FROM {name} WHERE age < 90 GROUP BY region"
@@ -81,7 +86,7 @@ def test_a_question_is_planned_charged_and_answered_once(desk):
     release = db.sql(sql, share=0.3)
     assert ("N", "S") == release.columns["region"]
     assert plan.guarantee == release.guarantee
-    assert str(plan) == release.explain()
+    assert kept(plan) == release.explain()
     spent = db.balance(name).to_arrow()
     assert release == db.sql(sql, share=0.3)
     assert spent == db.balance(name).to_arrow()
@@ -108,7 +113,7 @@ def test_an_answer_is_near_the_truth(desk):
 )
 def test_every_option_reaches_the_plan(desk, asked, how):
     sql = f"SELECT {'MEDIAN' if 'with_interval' in how else 'AVG'}(age) FROM {asked} WHERE smoker"
-    assert str(desk.db.explain(sql, **how)) == desk.db.sql(sql, **how).explain()
+    assert kept(desk.db.explain(sql, **how)) == desk.db.sql(sql, **how).explain()
 
 
 @pytest.mark.parametrize(
