@@ -171,7 +171,7 @@ def _silent(plan: Plan) -> tuple[str, ...]:
 
 def _for_everybody(aggregate: Aggregate) -> bool:
     """Return whether the error depends on how many rows are selected, which is private: not of counts and sums."""
-    return aggregate.kind not in ("count", "people", "sum") and not aggregate.size_is_public
+    return aggregate.kind not in ("count", "people", "sum", "distinct") and not aggregate.size_is_public
 
 
 def _worst(plan: Plan) -> float:

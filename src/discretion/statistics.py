@@ -11,9 +11,9 @@ from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Protects
 from discretion.preference import Integers
 
-Kind = Literal["count", "people", "sum", "mean", "variance", "quantile", "mode"]
+Kind = Literal["count", "people", "sum", "mean", "variance", "quantile", "mode", "distinct"]
 Described = TypeVar("Described", covariant=True)  # how an engine describes rows
-KINDS: tuple[Kind, ...] = ("count", "people", "sum", "mean", "variance", "quantile", "mode")
+KINDS: tuple[Kind, ...] = ("count", "people", "sum", "mean", "variance", "quantile", "mode", "distinct")
 
 MOST_STEPS = 10**6  # grid steps a sum is rounded to: far finer than any noise
 LARGEST_MOVE = 10**9  # the most steps one person may move a total, so that the noise stays in range
@@ -95,6 +95,9 @@ class Aggregate:
         if self.kind == "people":
             touched = min(self.rows_per_person, self.groups)
             return touched if self.protects == "presence" else min(2 * touched, self.groups)
+        if self.kind == "distinct":  # keys that occur: see mechanisms/occurrence.py
+            moves = self.rows_per_person * (2 if self.protects == "value" and self.groups > 1 else 1)
+            return min(moves, self.groups * (self.upper - self.lower + 1))
         if self.groups == 1:
             return max(-low, high) if self.protects == "presence" else high - low
         largest = self.rows_per_person * max(abs(self.lower), abs(self.upper))

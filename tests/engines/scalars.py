@@ -192,6 +192,7 @@ EXPRESSIONS = (
     ),
     *("ROUND(x, 15)", "ROUND(x, -15)", "ROUND(i, -2)", "FLOOR(m)", "CEIL(m)", "ROUND(m, 1)", "TRUNC(m)", "FLOOR(d)"),
     *("CEIL(d)", "ROUND(d)", "ROUND(d, 1)", "TRUNC(d)", "SIGN(x)", "SIGN(i)", "SIGN(m)", "FLOOR(f)", "ROUND(n)"),
+    *("WIDTH_BUCKET(x, -1.5, 100, 7)", "WIDTH_BUCKET(i, 0, 9, 3)", "WIDTH_BUCKET(f, 0.1, 0.7, 6)"),
     *("x > y", "x <> y", "x = x", "i < n", "m > i", "d <= m", "x IS NULL", "t = u", "t < u", "u >= 'a'", "b", "NOT b"),
     *("x IS DISTINCT FROM y", "n IS NOT DISTINCT FROM k", "x BETWEEN y AND 100", "n IN (1, 5, -7)", "u IN ('abc', '')"),
     *("b AND x > 1", "b OR x > 1", "b IS TRUE", "b IS FALSE", "x > 1 IS NULL", "day > at", "day = DATE '2024-02-29'"),

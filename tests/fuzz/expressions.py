@@ -77,6 +77,9 @@ class Expressions:
         if kind == 11:
             name = self.one(("ABS", "SIGN", "SQRT", "CBRT", "LN", "EXP", "FLOOR", "CEIL", "ROUND", "TRUNC"))
             return f"{name}({self.number(less)})"
+        if kind == 12 and self.chance(40):
+            ends = self.one(("0, 1", "-1.5, 1e30", "-2147483648, 9223372036854775807", "0.1, 0.3", "1e-99, 2e-99"))
+            return f"WIDTH_BUCKET({self.number(less)}, {ends}, {self.one(('1', '3', '9998'))})"
         if kind == 12:
             return f"ROUND({self.number(less)}, {self.one(('0', '1', '15'))})"
         if kind == 13:

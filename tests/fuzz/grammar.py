@@ -2,7 +2,8 @@
 
 from fuzz.expressions import COMPARISONS, NUMBERS, TIMES, Expressions
 
-GROUPS = ("k", "e", "b", "n % 3", "MONTH(day)", "EXTRACT(DOW FROM at)", "UPPER(k)", "q", "WEEK(day)", "k || e")
+BUCKETS = "WIDTH_BUCKET(d, -1, 101, 3)"
+GROUPS = ("k", "e", "b", "n % 3", "MONTH(day)", "EXTRACT(DOW FROM at)", "UPPER(k)", "q", "WEEK(day)", "k || e", BUCKETS)
 PERIODS = (
     *(
         "day",
@@ -200,7 +201,7 @@ class Query(Expressions):
         if kind == 4:
             return f"COUNT({self.known(2)})"
         if kind == 5:
-            return f"COUNT(DISTINCT id){filtered}"
+            return f"COUNT(DISTINCT {self.one(('id', *GROUPS))}){filtered}"
         if kind == 6:
             return f"COUNT_IF({self.truth(2)})" if self.chance(70) else f"MODE({self.one(GROUPS)}){filtered}"
         value = self.bounded()

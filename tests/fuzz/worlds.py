@@ -15,6 +15,7 @@ from discretion.statistics import Measure, Request
 from fuzz.sources import COPIED, WRITERS, Place
 from fuzz.states import CALM, UNSOUND, State, sound, states, table
 
+COUNTED = ("quantile", "mode", "distinct")  # kinds of aggregates that need counts by grid value
 CROWD = tuple(range(1001, 1006))
 BOUNDS = {
     "d": (-10.0, 90.5),
@@ -161,7 +162,7 @@ class World:
         kept = 2**63 if query.table.protects == "presence" else 2**64
         coins = tuple(kept for _ in self.people) if draw % 8 in (3, 4) else None
         measures = tuple(
-            Measure(aggregate=one, histogram=one.kind == "quantile", inclusion=coins) for one in query.aggregates
+            Measure(aggregate=one, histogram=one.kind in COUNTED, inclusion=coins) for one in query.aggregates
         )
         partners = tuple(replace(one, table=replace(one.table, source=self.partners[place])) for one in query.partners)
         placed = replace(query, table=replace(query.table, source=place), partners=partners)

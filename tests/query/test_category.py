@@ -20,10 +20,14 @@ def clinic(tmp_path):
         "region": pa.array(region.tolist(), pa.string()),
         "children": pa.array(rng.choice([0, 1, 3], 900, p=[0.2, 0.2, 0.6])),
         "smoker": pa.array(rng.random(900) < 0.8),
+        "day": pa.array(np.datetime64("2024-01-15") + rng.choice([0, 40, 80], 900, p=[0.6, 0.2, 0.2])),
     }
     table = pa.table(columns)
     with dn.connect(tmp_path / "l.discretion") as db:
-        declared = {"bounds": {"children": (0, 5)}, "keys": {"region": ["N", "S", "E", "W"]}}
+        declared = {
+            "bounds": {"children": (0, 5), "day": ("2024-01-01", "2024-12-31")},
+            "keys": {"region": ["N", "S", "E", "W"]},
+        }
         db.protect("t", table, person="id", epsilon="epsilon", **declared)
         yield db, table
 
@@ -46,6 +50,19 @@ def test_the_most_frequent_value_is_the_plain_one(clinic, expression):
     (truth,) = duckdb.sql(f"SELECT {expression} FROM people").fetchall()[0]
     assert truth == answer.value
     assert "(at most " in repr(answer)
+
+
+@pytest.mark.parametrize(
+    ("expression", "shown"),
+    [
+        ("MODE(day)", "2024-01-15"),
+        ("MODE(DATE_TRUNC('month', day))", "2024-01-01 00:00:00"),
+        ("MODE(MONTH(day))", 1),
+    ],
+)
+def test_the_most_frequent_period_is_shown(clinic, expression, shown):
+    db, _ = clinic
+    assert shown == db.sql(f"SELECT {expression} AS most FROM t", share=0.1).value
 
 
 def test_groups_have_a_mode_each(clinic):

@@ -141,7 +141,7 @@ def test_keys_stay_that_no_literal_goes_into():
         return shown.columns["column 1"], shown.errors["column 2"][0].limits
 
     assert ((0, 10), (0.0, 712.0)) == seen("MONTH(day)") == seen("DATE_TRUNC('month', day)")
-    assert (("?1", "?2"), (0.0, 712.0)) == seen("FLOOR(age / 10) * 10")
+    assert (("?1", "?2"), (0.0, 712.0)) == seen("FLOOR(age / 10) * 10") == seen("WIDTH_BUCKET(age, 0, 712, 8)")
     assert ((0, 10), None) == seen("age", "SUM(LEAST(GREATEST(income, 0), 712))")
 
 

@@ -17,7 +17,8 @@ _BUILT = frozenset(
         *(exp.RowNumber, exp.SHA2, exp.StrPosition),
     }
 )
-OPERATIONS: frozenset[type[exp.Expr]] = frozenset(FUNCTIONS) | _BUILT
+_WRITTEN_OUT = frozenset({exp.WidthBucket})  # as other operations, so that it is the same in every database
+OPERATIONS: frozenset[type[exp.Expr]] = (frozenset(FUNCTIONS) - _WRITTEN_OUT) | _BUILT
 NAMED = frozenset(
     {"ISFINITE", "STRLEN", "HASH", "GROUPING", "ROW", "STRUCT_EXTRACT"}
 )  # functions that sqlglot has no node for

@@ -5,10 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from discretion.mechanisms import rank, scheme
+from discretion.mechanisms import occurrence, rank, scheme
 from discretion.mechanisms.accuracy import tuned
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.linear import Linear
+from discretion.mechanisms.occurrence import Occurrence, counts_keys
 from discretion.mechanisms.rank import Rank, is_ranked
 from discretion.preference import Specification
 from discretion.statistics import Aggregate
@@ -26,10 +27,12 @@ class Minimum(Linear):
     """
 
 
-def propose(aggregate: Aggregate, specification: Specification, belief: Belief) -> Minimum | Rank:
+def propose(aggregate: Aggregate, specification: Specification, belief: Belief) -> Minimum | Rank | Occurrence:
     used = scheme.minimum(specification)
     if is_ranked(aggregate):
         return rank.tuned(aggregate, specification, belief, used)
+    if counts_keys(aggregate):
+        return occurrence.tuned(aggregate, specification, np.array(used.prices))
     # A mean is over the people who are in it.
     divisor = None if aggregate.kind == "mean" else Fraction(specification.strictest)
     return tuned(Minimum, aggregate, specification, belief, np.array(used.prices), divisor=divisor)

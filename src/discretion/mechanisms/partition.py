@@ -15,6 +15,7 @@ from discretion.mechanisms.committee import Committee, committee
 from discretion.mechanisms.cuts import precision_cuts, privacy_cuts, privacy_cuts_each
 from discretion.mechanisms.level import refuse_nobody
 from discretion.mechanisms.linear import is_affine, parts, refuse_scale, tally
+from discretion.mechanisms.occurrence import refuse_keys
 from discretion.mechanisms.scheme import Group, Ladder, paid, partition, without_dominated
 from discretion.noise import Floats, Rng
 from discretion.preference import MICRO, Specification
@@ -96,6 +97,7 @@ def propose(
     drop: bool = False,
 ) -> "Partition | Committee":
     _refuse_options(specification, groups, cuts, ensemble, rounds, smallest)
+    refuse_keys(aggregate)
     refuse_nobody(specification)
     plan = _Plan(specification=specification, groups=groups, cuts=cuts, rounds=rounds, smallest=smallest, drop=drop)
     if not is_affine(aggregate):

@@ -11,6 +11,7 @@ from discretion.mechanisms.accuracy import believed, laplace_variance, over, rat
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import Level, best_level, refuse_nobody
 from discretion.mechanisms.linear import Linear, is_affine, parts
+from discretion.mechanisms.occurrence import refuse_keys
 from discretion.mechanisms.rank import Rank, is_ranked
 from discretion.mechanisms.scheme import Scheme
 from discretion.preference import MICRO, Specification
@@ -63,6 +64,7 @@ def propose(
 ) -> Sample | Rank:
     if is_ranked(aggregate):
         return rank.at_level(threshold, aggregate, specification, belief, scheme.sample)
+    refuse_keys(aggregate)
     refuse_nobody(specification)
     inner = replace(aggregate, complete=False)
     rescale = belief.beta is not None if rescaled is None else rescaled

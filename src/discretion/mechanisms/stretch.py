@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from discretion.mechanisms import occurrence
 from discretion.mechanisms.accuracy import tuned
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import Level, best_level
 from discretion.mechanisms.linear import Linear
+from discretion.mechanisms.occurrence import Occurrence, counts_keys
 from discretion.mechanisms.scheme import capped
 from discretion.preference import Specification
 from discretion.statistics import Aggregate
@@ -25,10 +27,14 @@ class Stretch(Linear):
     """
 
 
-def propose(aggregate: Aggregate, specification: Specification, belief: Belief, *, cap: Level = "max") -> Stretch:
-    def at(kappa: int) -> Stretch:
+def propose(
+    aggregate: Aggregate, specification: Specification, belief: Belief, *, cap: Level = "max"
+) -> Stretch | Occurrence:
+    def at(kappa: int) -> Stretch | Occurrence:
         rescales = aggregate.kind == "mean"
         weights = capped(specification, kappa)
+        if counts_keys(aggregate):
+            return occurrence.tuned(aggregate, specification, weights)
         return tuned(Stretch, aggregate, specification, belief, weights, divisor=None if rescales else Fraction(kappa))
 
     return best_level(cap, specification, at)

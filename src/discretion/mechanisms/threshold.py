@@ -5,11 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from discretion.mechanisms import rank, scheme
+from discretion.mechanisms import occurrence, rank, scheme
 from discretion.mechanisms.accuracy import tuned
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import Level, best_level
 from discretion.mechanisms.linear import Linear
+from discretion.mechanisms.occurrence import Occurrence, counts_keys
 from discretion.mechanisms.rank import Rank, is_ranked
 from discretion.preference import Specification
 from discretion.statistics import Aggregate
@@ -32,12 +33,14 @@ class Threshold(Linear):
 
 def propose(
     aggregate: Aggregate, specification: Specification, belief: Belief, *, threshold: Level = "best"
-) -> Threshold | Rank:
+) -> Threshold | Rank | Occurrence:
     if is_ranked(aggregate):
         return rank.at_level(threshold, aggregate, specification, belief, scheme.threshold, specification.epsilons)
 
-    def at(t: int) -> Threshold:
+    def at(t: int) -> Threshold | Occurrence:
         weights = np.array(scheme.threshold(specification, t).prices)
+        if counts_keys(aggregate):
+            return occurrence.tuned(aggregate, specification, weights)
         rescales = aggregate.kind == "mean" or belief.beta is not None
         return tuned(Threshold, aggregate, specification, belief, weights, divisor=None if rescales else Fraction(t))
 

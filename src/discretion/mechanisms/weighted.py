@@ -6,10 +6,12 @@ from fractions import Fraction
 import numpy as np
 
 from discretion.errors import Unsuitable
+from discretion.mechanisms import occurrence
 from discretion.mechanisms.accuracy import believed, centre, tuned, usual_variance
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.level import best_level, refuse_nobody
 from discretion.mechanisms.linear import Linear, is_affine, parts
+from discretion.mechanisms.occurrence import Occurrence, counts_keys
 from discretion.mechanisms.scheme import capped
 from discretion.noise import Floats
 from discretion.preference import LARGEST_EPSILON, MICRO, Specification
@@ -34,10 +36,16 @@ class Weighted(Linear):
 
 def propose(
     aggregate: Aggregate, specification: Specification, belief: Belief, *, cap: float | None = None
-) -> Weighted:
+) -> Weighted | Occurrence:
     refuse_nobody(specification)
     if cap is not None and not cap > 0:
         raise Unsuitable(f"cap must be above 0, got {cap!r}.")
+    if counts_keys(aggregate):
+        return best_level(
+            cap or "best",
+            specification,
+            lambda kappa: occurrence.tuned(aggregate, specification, capped(specification, kappa)),
+        )
     forms = [_rescaled] if not is_affine(aggregate) else [_shrunk] if belief.beta is None else [_shrunk, _rescaled]
     given = None if cap is None else max(1, int(min(cap, LARGEST_EPSILON) * MICRO))
     return min((form(aggregate, specification, belief, given) for form in forms), key=lambda made: made.error.ranked)

@@ -113,7 +113,8 @@ def _count(node: exp.Count, filtered: Scalar | None, relation: RowSet, groups: i
         person = node.this.expressions[0] if len(node.this.expressions) == 1 else None
         if person is None or not is_person(scalar(person, relation.scope), table):
             raise QueryRefused(
-                f"{shown(node)} is not allowed: only people can be counted once, by COUNT(DISTINCT {table.person})."
+                f"{shown(node)} is not allowed: only people can be counted once, by COUNT(DISTINCT {table.person}), "
+                "and values that are known in public, by COUNT(DISTINCT x)."
             )
         named = exp.Count(this=exp.Distinct(expressions=[scalar(person, relation.scope).plain.copy()]))
         rows = (

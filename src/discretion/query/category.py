@@ -1,4 +1,4 @@
-"""MODE: the most frequent of values that are known in public."""
+"""MODE and COUNT(DISTINCT x): the most frequent of values that are known in public, and how many of them occur."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,10 +9,11 @@ from discretion.errors import QueryRefused
 from discretion.query.aggregation import Asked, assembled
 from discretion.query.expression import predicate, scalar
 from discretion.query.key import key
+from discretion.query.kind import constant, moment
 from discretion.query.place import placed
-from discretion.query.rowset import RowSet
-from discretion.query.scalar import only, shown
-from discretion.statistics import MOST_CELLS, Aggregate
+from discretion.query.rowset import Key, RowSet
+from discretion.query.scalar import Scalar, as_type, only, shown
+from discretion.statistics import MOST_CELLS, Aggregate, Kind
 
 CATEGORY = "category"  # marks the CASE that turns the number of a released category into its value
 
@@ -43,28 +44,72 @@ def is_mode(node: exp.Expr) -> bool:
 @placed
 def mode(node: exp.Expr, found: RowSet, groups: int) -> Categories:
     """Return the choice that MODE(x) asks for; the values of x must be known in public."""
-    bare, condition = (node.this, node.expression) if isinstance(node, exp.Filter) else (node, None)
-    filtered = predicate(condition.this, found.scope, "FILTER") if condition is not None else None
+    bare, filtered = _filtered(node, found)
     over = _over(bare)
     try:
         categories = key(over, found)
     except QueryRefused as refusal:
         raise QueryRefused(f"{shown(bare)} chooses among values that are known in public. {refusal}") from None
-    values = tuple(value for value in categories.values if value is not None)  # as in SQL, NULL is not a value
+    values = _values(categories)
     if not values or groups * len(values) > MOST_CELLS:
         raise QueryRefused(f"{shown(bare)} has {len(values):,} values in {groups:,} groups to choose from.")
-    typed = [scalar(_literal(value), found.scope).to(categories.sql_type).total for value in values]
+    plain = exp.Mode(this=categories.plain.copy())
+    return Categories(asked=_asked("mode", plain, categories, filtered, found, groups), values=values)
+
+
+def counts_values(node: exp.Expr, found: RowSet) -> bool:
+    """Tell whether an aggregate is COUNT(DISTINCT x), x not about the person, with or without FILTER."""
+    bare = node.this if isinstance(node, exp.Filter) else node
+    if not isinstance(bare, exp.Count) or not isinstance(bare.this, exp.Distinct):
+        return False
+    over = bare.this.expressions
+    return len(over) == 1 and found.table.person not in scalar(over[0], found.scope).columns
+
+
+@placed
+def distinct(node: exp.Expr, found: RowSet, groups: int) -> Asked:
+    """Return what COUNT(DISTINCT x) asks for: how many of the values of x that are known in public occur."""
+    bare, filtered = _filtered(node, found)
+    only(bare, "this")
+    only(bare.this, "expressions")
+    try:
+        categories = key(bare.this.expressions[0], found)
+    except QueryRefused as refusal:
+        raise QueryRefused(
+            f"{shown(bare)} is not allowed: only people can be counted once, by COUNT(DISTINCT {found.table.person}), "
+            f"and values that are known in public. {refusal}"
+        ) from None
+    number = len(_values(categories))
+    if not number or groups * number > MOST_CELLS:
+        raise QueryRefused(f"{shown(bare)} has {number:,} values in {groups:,} groups to look for.")
+    plain = exp.Count(this=exp.Distinct(expressions=[categories.plain.copy()]))
+    return _asked("distinct", plain, categories, filtered, found, groups)
+
+
+def _filtered(node: exp.Expr, found: RowSet) -> tuple[exp.Expr, Scalar | None]:
+    """Return an aggregate without FILTER, and the condition of that."""
+    bare, condition = (node.this, node.expression) if isinstance(node, exp.Filter) else (node, None)
+    return bare, predicate(condition.this, found.scope, "FILTER") if condition is not None else None
+
+
+def _values(categories: Key) -> tuple[Any, ...]:
+    return tuple(value for value in categories.values if value is not None)  # as in SQL, NULL is not a value
+
+
+def _asked(kind: Kind, plain: exp.Expr, categories: Key, filtered: Scalar | None, found: RowSet, groups: int) -> Asked:
+    """Return an aggregate over the numbers of values."""
+    values = _values(categories)
+    typed = [_typed(value, categories.sql_type, found) for value in values]
     ifs = [exp.If(this=one, true=exp.Literal.number(i)) for i, one in enumerate(typed)]
     numbered = replace(categories.scalar, total=exp.Case(this=categories.expression.copy(), ifs=ifs), wild=False)
     shape = Aggregate(
-        kind="mode",
+        kind=kind,
         protects=found.protects,
         upper=len(values) - 1,
         groups=groups,
         rows_per_person=found.rows_per_person,
     )
-    plain = exp.Mode(this=categories.plain.copy())
-    return Categories(asked=assembled(plain, filtered, shape, numbered, None), values=values)
+    return assembled(plain, filtered, shape, numbered, None)
 
 
 def _over(node: exp.Expr) -> exp.Expr:
@@ -79,6 +124,14 @@ def _over(node: exp.Expr) -> exp.Expr:
     if not isinstance(over, exp.Expr) or isinstance(over, (exp.Distinct, exp.Order)):
         raise QueryRefused(f"{shown(node)} is not allowed. Write MODE(x).")
     return over
+
+
+def _typed(value: Any, sql_type: str, found: RowSet) -> exp.Expr:
+    """Return a value as a constant of the key's type."""
+    if sql_type in ("DATE", "TIMESTAMP"):
+        known = moment(value) if isinstance(value, str) else value
+        return constant(as_type(known, sql_type), sql_type)
+    return scalar(_literal(value), found.scope).to(sql_type).total
 
 
 def _literal(value: Any) -> exp.Expr:

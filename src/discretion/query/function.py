@@ -14,7 +14,7 @@ from typing import Any, Literal
 from sqlglot import exp
 
 from discretion.errors import QueryRefused
-from discretion.query import calendar, casting, moment, operation, value
+from discretion.query import bucket, calendar, casting, moment, operation, value
 from discretion.query.operation import Operands
 from discretion.query.scalar import Scalar, literal, shown
 
@@ -122,6 +122,12 @@ FUNCTIONS: Mapping[type[exp.Expr], SqlFunction] = MappingProxyType(
         exp.Ceil: SqlFunction(rule=operation.real, value=value.like_its_argument(math.ceil)),
         exp.Trunc: _rounded(value.cut_off),
         exp.Round: _rounded(value.round_half_up, slope="rounding"),
+        exp.WidthBucket: SqlFunction(
+            rule=bucket.width_bucket,
+            operands=("this", "min_value", "max_value"),
+            fixed=("num_buckets",),
+            value=bucket.bucket_of,
+        ),
         exp.Lower: _text(str.lower),
         exp.Upper: _text(str.upper),
         exp.Length: _text(len),

@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from discretion.errors import QueryRefused
 from discretion.query.aggregation import AGGREGATES, DEVIATIONS, Asked, asked, refuse_aggregate
-from discretion.query.category import is_mode, mode
+from discretion.query.category import counts_values, distinct, is_mode, mode
 from discretion.query.expression import refuse, scalar
 from discretion.query.function import FUNCTIONS
 from discretion.query.key import bare
@@ -125,6 +125,8 @@ class Output:
             return chosen.shown(self._number(chosen.asked))
         if is_pair(node):
             return exp.Placeholder(this=str(self._paired(pair(node, self.found, self.groups))))
+        if counts_values(node, self.found):
+            return exp.Placeholder(this=str(self._number(distinct(node, self.found, self.groups))))
         number = self._number(asked(node, self.found, self.groups))
         placeholder = exp.Placeholder(this=str(number))
         kind = node.this if isinstance(node, exp.Filter) else node

@@ -75,6 +75,10 @@ SELECT MODE(region) AS most FROM patients
 -- > SELECT MODE(region) AS "most" FROM patients
 -- > mode 0..3 by 1 from 0: CASE CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END WHEN 'N' THEN 0 WHEN 'S' THEN 1 WHEN 'E' THEN 2 WHEN 'W' THEN 3 END
 
+SELECT COUNT(DISTINCT region) AS regions FROM patients
+-- > SELECT COUNT(DISTINCT region) AS "regions" FROM patients
+-- > distinct 0..3 by 1 from 0: CASE CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END WHEN 'N' THEN 0 WHEN 'S' THEN 1 WHEN 'E' THEN 2 WHEN 'W' THEN 3 END
+
 SELECT QUANTILE_CONT(income, [0.25, 0.75]) FROM patients
 -- > SELECT QUANTILE_CONT(income, 0.25) AS "quantile_cont(income, 0.25)", QUANTILE_CONT(income, 0.75) AS "quantile_cont(income, 0.75)" FROM patients
 -- > quantile 0..1000 by 100 from 0 rank 1/4: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END

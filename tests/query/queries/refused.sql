@@ -172,11 +172,11 @@ SELECT MAX(id) FROM patients
 SELECT COUNT(id) FROM patients
 -- > COUNT(id) aggregates id, which says who people are. Use COUNT(DISTINCT id) for the number of people or COUNT(*) for the number of rows.
 
-SELECT COUNT(DISTINCT region) FROM patients
--- > COUNT(DISTINCT region) is not allowed: only people can be counted once, by COUNT(DISTINCT id).
+SELECT COUNT(DISTINCT note) FROM patients
+-- > COUNT(DISTINCT note) is not allowed: only people can be counted once, by COUNT(DISTINCT id), and values that are known in public. GROUP BY note needs values that are known in public, because which values occur is private. Ask the steward to declare keys (declared: grade, region), or write CASE WHEN ... THEN 'value' ELSE 'other' END.
 
 SELECT COUNT(DISTINCT id, age) FROM patients
--- > COUNT(DISTINCT CASE WHEN id IS NULL THEN NULL WHEN age IS... is not allowed: only people can be counted once, by COUNT(DISTINCT id).
+-- > COUNT(DISTINCT CASE WHEN id IS NULL THEN NULL WHEN age IS... is not allowed: only people can be counted once, by COUNT(DISTINCT id), and values that are known in public, by COUNT(DISTINCT x).
 
 SELECT AVG(epsilon) FROM patients
 -- > AVG(epsilon) needs bounds: without them one person could move it without limit. Ask the steward to declare bounds for epsilon, or write AVG(LEAST(GREATEST(epsilon, 0), 100)) with bounds of yours.
@@ -224,7 +224,7 @@ SELECT MIN(age, 3) FROM patients
 -- > COUNT in MIN(age, 3) is not allowed. Leave it out.
 
 SELECT HISTOGRAM(age) FROM patients
--- > HISTOGRAM(age) is not on the list of what is known to be safe. Use comparisons, AND/OR/NOT, IN, BETWEEN, LIKE, IS NULL, CASE, arithmetic, date parts, CAST or a function of docs/sql.md.
+-- > HISTOGRAM(age) is not on the list of what is known to be safe. Use comparisons, AND/OR/NOT, IN, BETWEEN, LIKE, IS NULL, CASE, arithmetic, date parts, CAST or a function of docs/sql.md. Instead of HISTOGRAM, use COUNT(*) with GROUP BY WIDTH_BUCKET(x, 0, 100, 10), or with GROUP BY a declared key.
 
 SELECT APPROX_COUNT_DISTINCT(note) FROM patients
 -- > APPROX_COUNT_DISTINCT(note) is not an aggregate that can be released. Use COUNT, COUNT(DISTINCT person), SUM, AVG, VARIANCE, STDDEV, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_CONT, PERCENTILE_CONT, MIN, MAX, MODE, COVAR_POP, COVAR_SAMP, CORR, REGR_SLOPE or REGR_INTERCEPT.
