@@ -13,7 +13,7 @@ import discretion as dn
 from discretion.cli import app, option
 from discretion.connection import Connection
 from discretion.declaration.source import OPTIONS
-from discretion.errors import InvalidDeclaration
+from discretion.errors import InvalidDeclaration, InvalidPreference
 from discretion.service.routes.steward import READING
 
 HOURS = "SELECT HOUR(seen) AS hour, COUNT(*) AS n FROM visits GROUP BY hour"
@@ -79,3 +79,32 @@ def test_times_are_read_in_the_zone_that_the_command_line_declares(tmp_path, vis
     outcome = CliRunner().invoke(app, ["protect", "visits", visits, *told, "--ledger", str(ledger)])
     assert 0 == outcome.exit_code, outcome.output
     assert found == hours(ledger)
+
+
+def test_decimal_commas_are_refused_with_the_option_that_reads_them(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id;choice;cost\n1;0,5;1,5\n2;1,0;2,25\n")
+    how = {"person": "id", "epsilon": "choice"}
+    with dn.connect(tmp_path / "l.discretion") as db:
+        with pytest.raises(InvalidPreference, match=r"look like 0,5, give decimal=',' \(--decimal ,\)"):
+            db.protect("t", path, **how)
+        with pytest.raises(InvalidDeclaration, match=r"look like 1,5, give decimal=',' \(--decimal ,\)"):
+            db.protect("t", path, **how, bounds={"cost": (0, 10)})
+        read = db.protect("t", path, **how, bounds={"cost": (0, 10)}, decimal=",")
+        assert ("DOUBLE", "DOUBLE") == (read.columns["choice"], read.columns["cost"])
+    path.write_text("id;choice;cost\n1;0.5;1,5\n2;1.0;2,25\n")
+    found = CliRunner().invoke(
+        app,
+        [
+            "protect",
+            "u",
+            str(path),
+            "--person",
+            "id",
+            "--epsilon",
+            "choice",
+            "--ledger",
+            str(tmp_path / "m.discretion"),
+        ],
+    )
+    assert "decimal commas. Give decimal=',' (--decimal ,)." in found.stderr

@@ -93,7 +93,8 @@ class Enrolment:
         if None in read:
             raise InvalidPreference(
                 f"Column {self.epsilon!r} has a choice that is neither a number nor the name of a level "
-                f"({self._names}). Say what each name is worth: levels={{'strict': 0.1, ...}} (--level strict=0.1)."
+                f"({self._names}). Say what each name is worth: levels={{'strict': 0.1, ...}} (--level strict=0.1). "
+                "If its numbers look like 0,5, give decimal=',' (--decimal ,)."
             )
         stated = np.array(read, dtype=np.float64)
         missing = np.isnan(stated)

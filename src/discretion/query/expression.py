@@ -25,7 +25,7 @@ _NAMED_PARTS: dict[type[exp.Expr], str] = {
 }
 _INSTEAD = {
     "HISTOGRAM": "COUNT(*) with GROUP BY WIDTH_BUCKET(x, 0, 100, 10), or with GROUP BY a declared key",
-    "WEEKDAY": "DAYOFWEEK(day), where 0 is Sunday, or ISODOW(day), where 7 is",
+    "WEEKDAY": "DAYOFWEEK(day), where 0 is Sunday, or ISODOW(day), where 7 is Sunday",
     "DATE_FORMAT": "YEAR(day), MONTH(day), DATE_TRUNC('month', day) or CAST(day AS VARCHAR)",
 }
 _REASONS: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (

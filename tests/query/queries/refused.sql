@@ -491,4 +491,4 @@ SELECT STRFTIME(born, '%Y') AS k, COUNT(*) FROM patients GROUP BY k
 -- > STRFTIME(born, '%Y') is not allowed: formats differ between engines. Use YEAR(day), MONTH(day) and the like, DATE_TRUNC('month', day), or CAST(day AS VARCHAR).
 
 SELECT COUNT(*) FROM patients WHERE WEEKDAY(born) = 3
--- > WEEKDAY(born) is not on the list of what is known to be safe. Use comparisons, AND/OR/NOT, IN, BETWEEN, LIKE, IS NULL, CASE, arithmetic, date parts, CAST or a function of docs/sql.md. Instead of WEEKDAY, use DAYOFWEEK(day), where 0 is Sunday, or ISODOW(day), where 7 is.
+-- > WEEKDAY(born) is not on the list of what is known to be safe. Use comparisons, AND/OR/NOT, IN, BETWEEN, LIKE, IS NULL, CASE, arithmetic, date parts, CAST or a function of docs/sql.md. Instead of WEEKDAY, use DAYOFWEEK(day), where 0 is Sunday, or ISODOW(day), where 7 is Sunday.

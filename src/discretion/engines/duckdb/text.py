@@ -249,7 +249,10 @@ def _guessed(name: str, counts: Mapping[str, int]) -> Guess:
 def _hint(name: str, counts: Mapping[str, int]) -> str:
     n, numbers = counts["n"], counts["f"]
     if n and counts["c"] * 10 >= n * 9:
-        return f"Column {name!r} is read as text: it seems to hold numbers with decimal commas. Give decimal=','."
+        return (
+            f"Column {name!r} is read as text: it seems to hold numbers with decimal commas. Give decimal=',' "
+            "(--decimal ,)."
+        )
     if numbers * 10 >= n * 9 and n:
         return (
             f"Column {name!r} is read as text: most of its values are numbers, but not all. Give types="
