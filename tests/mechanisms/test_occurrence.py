@@ -66,7 +66,7 @@ def test_group_totals_as_if_rows_stayed_in_their_group_would_be_noticed(monkeypa
     assert [] != violations(losses_of(mechanism, universe), universe.epsilons)
 
 
-def test_weights_added_up_instead_of_the_largest_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_smallest_weight_instead_of_the_largest_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted bug: a key's weight is the strictest person's, so that somebody strict lowers what others have."""
 
     def lowest(self: Occurrence, statistics):

@@ -168,7 +168,8 @@ def _histogram(statistics: Statistics) -> Integers:
 def propose(aggregate: Aggregate, specification: Specification, *, place: int = 1) -> Local:
     """Return the mechanism; refuse, from public information, what it cannot answer."""
     if aggregate.kind not in KINDS:
-        raise Unsuitable(f"Model `individual` does not answer a {aggregate.kind}.")
+        named = {"distinct": "number of different keys"}.get(aggregate.kind, aggregate.kind)
+        raise Unsuitable(f"Model `individual` does not answer a {named}.")
     if aggregate.rows_per_person > 1:
         raise Unsuitable("Model `individual` answers about tables in which everybody has one row (rows_per_person 1).")
     if aggregate.kind == "mode" and aggregate.groups > 1:
