@@ -129,13 +129,26 @@ class Query(Expressions):
             self.joined = False
         elif kind == 21:
             source = f"{self.partner()} LEFT JOIN codes ON {self.number(1)} = codes.code"
+        elif kind == 22 and self.chance(50):
+            source = f"{self.per_person()} {self.one(('', 'LEFT '))}JOIN o ON s.id = o.who"
         elif kind > 21:
             source = self.partner()
         return source, f" WHERE {self.truth(3)}" if self.chance(60) else ""
 
     def partner(self) -> str:
         """Return the table joined with another one about the same people."""
-        return f"t {self.one(('', 'LEFT '))}JOIN o ON {self.one(('t.id = o.who', 'o.who = t.id'))}"
+        other = self.summary() if self.chance(40) else "o"
+        return f"t {self.one(('', 'LEFT '))}JOIN {other} ON {self.one(('t.id = o.who', 'o.who = t.id'))}"
+
+    def summary(self) -> str:
+        """Return the other table's rows put together; its columns have names of that table's columns."""
+        numbers = [f"{self.one(('MIN', 'MAX', 'SUM', 'AVG', 'COUNT'))}({name}) AS {name}" for name in ("od", "oi", "om")]
+        times = [f"{self.one(('MIN', 'MAX'))}({name}) AS {name}" for name in ("oday", "oat")]
+        texts = ["CASE WHEN COUNT(*) > 1 THEN '12' ELSE 'a' END AS ot", "CASE WHEN MAX(oi) > 3 THEN 'a' END AS ok"]
+        columns = ["who", *numbers, *times, *texts, f"{self.one(('BOOL_OR', 'BOOL_AND'))}(ob) AS ob"]
+        where = self.one(("", " WHERE od > 1", " WHERE ok = 'a' OR ot < 'b'"))
+        having = self.one(("", "", " HAVING COUNT(*) > 1", " HAVING MAX(oi) / MIN(od) < 3"))
+        return f"(SELECT {', '.join(columns)} FROM o{where} GROUP BY who{having}) o"
 
     def per_person(self, table: str = "t") -> str:
         """Return a subquery that puts each person's rows together; its columns have names of the table's columns."""

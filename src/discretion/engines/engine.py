@@ -162,6 +162,8 @@ class Engine:
 
     def _is_single(self, partner: Partner, states: Mapping[str, str]) -> bool:
         """Tell whether nobody has two rows in a table that is joined."""
+        if partner.summary is not None:  # each person's rows become one, however many they are
+            return False
         return self._count(partner.table.source, states[partner.name], partner.table.person, 1)[1]
 
     def _count(self, source: str, state: str, person: str, most: int) -> tuple[bool, bool]:

@@ -1,11 +1,31 @@
 """Protected tables joined on the person in SQL: every row meets at most one row of the same person."""
 
+from collections.abc import Collection
+
 from sqlglot import exp
 
 from discretion.engines.choice import DIGITS, keyed_digest, keyed_start
 from discretion.engines.column import not_null, number
+from discretion.engines.gathering import put_together
 from discretion.engines.person import person_text, same_person
-from discretion.query import Partner, Query
+from discretion.engines.rows import Rows
+from discretion.errors import EngineFailed
+from discretion.query import Key, Partner, Query, Summary
+from discretion.query.gather import PERSON
+from discretion.query.scalar import ROW
+
+
+def with_partners(
+    source: exp.Select, person: tuple[exp.Expr, str], rows: Rows, single: Collection[str], key: str, *, after: bool
+) -> exp.Select:
+    """Return rows joined with the partners that they meet before, or `after`, they are put together.
+
+    `person` is a row's owner and the type of that column; in the tables `single` nobody has two rows.
+    """
+    for partner in (one for one in rows.query.partners if one.after == after):
+        once = partner.summary is not None or partner.name in single
+        source = joined_on_person(source, person, rows.query, partner, None if once else key)
+    return source
 
 
 def joined_on_person(
@@ -18,10 +38,32 @@ def joined_on_person(
     kind = partner.table.columns[partner.table.person]
     theirs = exp.column(partner.table.person, table=partner.name, quoted=True)
     mine, their = same_person(person[0], theirs, person[1], kind)
-    target: exp.Expr = exp.to_table(partner.name) if key is None else _one_each(query, partner, key)
+    target = _target(query, partner, key)
     side = "left" if partner.outer else ""
-    alias = None if key is None else partner.name
+    alias = partner.name if isinstance(target, exp.Select) else None
     return source.join(target, on=mine.eq(their), join_type=side, join_alias=alias, copy=False)
+
+
+def _target(query: Query, partner: Partner, key: str | None) -> exp.Expr:
+    """Return what is joined: the table, a row chosen for each person, or each person's rows put together."""
+    if partner.summary is not None:
+        return _summarised(partner, partner.summary)
+    return exp.to_table(partner.name) if key is None else _one_each(query, partner, key)
+
+
+def _summarised(partner: Partner, summary: Summary) -> exp.Select:
+    """Return one row of each person, whose columns a subquery with GROUP BY person computes from all of their rows."""
+    who = exp.column(partner.table.person, table=ROW, quoted=True)
+    rows = exp.select().from_(exp.alias_(exp.table_(partner.name), ROW, table=True), copy=False).where(not_null(who))
+    found = put_together(rows, who, None, summary.gathered, _among_none)
+    own = exp.alias_(exp.column(PERSON, table=ROW), partner.table.person, quoted=True)
+    values = (exp.alias_(one.total.copy(), name, quoted=True) for name, one in summary.columns.items())
+    return found.select(own, *values, copy=False).where(*(one.tame.total.copy() for one in summary.filters), copy=False)
+
+
+def _among_none(select: exp.Select, key: Key, relation: str) -> exp.Select:
+    """Refuse a key of a subquery that is joined: somebody would have several rows in it."""
+    raise EngineFailed("A subquery that is joined has keys besides the person.")
 
 
 def _one_each(query: Query, partner: Partner, key: str) -> exp.Select:

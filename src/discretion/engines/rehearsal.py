@@ -14,13 +14,14 @@ from sqlglot import exp
 from discretion.declaration.table import Table
 from discretion.engines.rows import Rows
 from discretion.engines.statement import Statement
-from discretion.query import Query
+from discretion.query import Gathered, Partner
 from discretion.query.gather import PERSON
 from discretion.query.kind import FLOATS, REACH, digits
 from discretion.query.scalar import ROW, Scalar, nodes, pieces
 from discretion.statistics import Request
 
 TOGETHER = "together"  # the made-up rows of people's rows put together
+_SUMMARY = "summary"  # and of what a subquery that is joined makes of these
 PLACE = "place of the made-up row"  # one more column of every made-up table: the number of the row, from 1
 MOST_ROWS = 1_000  # of all combinations; pairs take about as many rows as the square of the longest list of values
 _DOUBLES = (
@@ -103,23 +104,38 @@ def unguarded(rows: Rows) -> Iterator[exp.Expr]:
 
     In the statement, a condition can keep every made-up row from an operation, but not the row it was written for.
     """
-    gathered = rows.query.gathered
-    of_rows = rows.query.pieces if gathered is None else pieces(gathered.scalars)
-    if of_rows:
-        mine = exp.column(PLACE, table=ROW, quoted=True)
-        select = _counted(of_rows, "protected")
-        for name in (*(one.name for one in rows.query.lookups), *(one.name for one in rows.query.partners)):
-            theirs = exp.column(PLACE, table=name, quoted=True)
-            select = select.join(name, on=mine.eq(theirs), join_type="full")
-        yield select
-    if gathered is not None and rows.query.pieces:
-        yield _counted(rows.query.pieces, TOGETHER)
+    query, gathered = rows.query, rows.query.gathered
+    of_rows = query.pieces if gathered is None else pieces(gathered.scalars)
+    before, after = ([one for one in query.partners if one.after == late] for late in (False, True))
+    lookups = [(one.name, one.name) for one in query.lookups]
+    yield from _counted(of_rows, "protected", [*lookups, *map(_beside, before)])
+    if gathered is not None:
+        yield from _counted(query.pieces, TOGETHER, map(_beside, after))
+    for partner in query.partners:
+        if partner.summary is not None:
+            yield from _counted(pieces(partner.summary.gathered.scalars), partner.name)
+            of_people = [*partner.summary.filters, *partner.summary.columns.values()]
+            yield from _counted(pieces(of_people), f"{partner.name}_{TOGETHER}")
 
 
-def _counted(parts: Iterable[exp.Expr], source: str) -> exp.Select:
+def _beside(partner: Partner) -> tuple[str, str]:
+    """Return the made-up table that a partner is, and its name in the statement."""
+    return partner.name if partner.summary is None else f"{partner.name}_{_SUMMARY}", partner.name
+
+
+def _counted(parts: Sequence[exp.Expr], source: str, beside: Iterable[tuple[str, str]] = ()) -> Iterator[exp.Select]:
+    """Give the SELECT of all parts over one made-up table with others beside it, row by row; none without parts."""
+    if not parts:
+        return
     counted = [exp.Count(this=part.copy()) for part in parts]
     rows = exp.alias_(exp.table_(source), ROW, table=True)
-    return exp.select(*counted, copy=False).from_(rows, copy=False)
+    select = exp.select(*counted, copy=False).from_(rows, copy=False)
+    mine = exp.column(PLACE, table=ROW, quoted=True)
+    for made, name in beside:
+        theirs = exp.column(PLACE, table=name, quoted=True)
+        target = exp.alias_(exp.table_(made), name, table=True)
+        select = select.join(target, on=mine.eq(theirs), join_type="full")
+    yield select
 
 
 def made_up(rows: Rows, register: Mapping[str, str], stated: Statement) -> dict[str, MadeUp]:
@@ -136,20 +152,30 @@ def made_up(rows: Rows, register: Mapping[str, str], stated: Statement) -> dict[
         values = {column: _extremes(types[column].upper(), written) for column in types if column in used}
         sizes = tuple(len(one) for one in values.values())
         found[name] = MadeUp(columns=types, values=values, rows=_combined(sizes) if sizes else ())
-    return found | _made_up_together(rows.query, written)
+    if rows.query.gathered is not None:
+        found[TOGETHER] = _made_up_together(rows.query.table, rows.query.gathered, written)
+    for one in rows.query.partners:
+        if one.summary is not None:
+            found[f"{one.name}_{TOGETHER}"] = _made_up_together(one.table, one.summary.gathered, written)
+            person = {one.table.person: one.table.columns[one.table.person]}
+            found[f"{one.name}_{_SUMMARY}"] = _made_up_columns(person, one.summary.columns, written)
+    return found
 
 
-def _made_up_together(query: Query, written: Mapping[str, list[str]]) -> dict[str, MadeUp]:
+def _made_up_together(table: Table, gathered: Gathered, written: Mapping[str, list[str]]) -> MadeUp:
     """Return made-up rows of people's rows put together: what no made-up rows add up to is in them, too."""
-    if query.gathered is None:
-        return {}
-    types = {PERSON: query.table.columns[query.table.person]}
-    types |= {key.name: key.sql_type for key in query.gathered.keys}
-    values = {name: _extremes(kind.upper(), written) for name, kind in types.items()}
-    for one in query.gathered.values:
-        types[one.name] = one.column.type
-        values[one.name] = _possible(one.column, written)
-    return {TOGETHER: MadeUp(columns=types, values=values, rows=_combined(tuple(len(one) for one in values.values())))}
+    types = {PERSON: table.columns[table.person], **{key.name: key.sql_type for key in gathered.keys}}
+    return _made_up_columns(types, {one.name: one.column for one in gathered.values}, written)
+
+
+def _made_up_columns(
+    known: Mapping[str, str], computed: Mapping[str, Scalar], written: Mapping[str, list[str]]
+) -> MadeUp:
+    """Return made-up rows of columns of known types and of columns that are computed."""
+    types = {**known, **{name: one.type for name, one in computed.items()}}
+    values = {name: _extremes(kind.upper(), written) for name, kind in known.items()}
+    values |= {name: _possible(one, written) for name, one in computed.items()}
+    return MadeUp(columns=types, values=values, rows=_combined(tuple(len(one) for one in values.values())))
 
 
 def _possible(column: Scalar, written: Mapping[str, list[str]]) -> list[str]:

@@ -17,7 +17,7 @@ from discretion.engines.bounding import windowed
 from discretion.engines.choice import DIGITS, is_taken, keyed_digest, keyed_start
 from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, stepped
 from discretion.engines.gathering import put_together
-from discretion.engines.partnership import joined_on_person
+from discretion.engines.partnership import with_partners
 from discretion.engines.person import among_texts, is_number, person_text, preference, same_person
 from discretion.engines.rows import Rows
 from discretion.query import Joined, Key
@@ -139,6 +139,8 @@ class _Build:
             own = None if self.apart and self.rows.cohorts.register else self._stated()
             source = put_together(source, person, own, query.gathered, self._key_join)
             person = exp.column(PERSON, table=ROW)
+            owner = person, self.facts.person
+            source = with_partners(source, owner, self.rows, self.facts.single, self.key, after=True)
         source = self._membership(source.select(exp.alias_(person, "p"), copy=False), person)
         source = source.where(*(one.copy() for one in query.where), copy=False)
         source = source.select(*(exp.alias_(key.expression, key.name) for key in query.keys), copy=False)
@@ -156,10 +158,8 @@ class _Build:
         source = exp.select().from_(exp.alias_(rows, ROW, table=True), copy=False)
         if not self.facts.owned:
             source = source.where(not_null(person.copy()), copy=False)
-        for partner in self.rows.query.partners:
-            self.sources[partner.name] = partner.table.source
-            key = None if partner.name in self.facts.single else self.key
-            source = joined_on_person(source, (person, self.facts.person), self.rows.query, partner, key)
+        self.sources |= {partner.name: partner.table.source for partner in self.rows.query.partners}
+        source = with_partners(source, (person, self.facts.person), self.rows, self.facts.single, self.key, after=False)
         for joined in self.rows.query.lookups:
             source = self._look_up(source, joined)
         return source

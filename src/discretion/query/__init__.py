@@ -21,7 +21,18 @@ from discretion.query.output import Order, Output, OutputColumn
 from discretion.query.partner import refuse_names
 from discretion.query.relation import ALLOWED, Tables, clauses, relation
 from discretion.query.released import evaluate, typed
-from discretion.query.rowset import Gathered, Joined, Key, Partner, PersonValue, RowSet, conditions, with_joins
+from discretion.query.rowset import (
+    Gathered,
+    Joined,
+    Key,
+    Partner,
+    PersonValue,
+    RowSet,
+    Summary,
+    conditions,
+    with_joins,
+    with_partners,
+)
 from discretion.query.scalar import only, pieces, refuse_deep
 from discretion.query.text import one_select, statement
 from discretion.statistics import Aggregate
@@ -36,6 +47,7 @@ __all__ = [
     "Partner",
     "PersonValue",
     "Query",
+    "Summary",
     "parse",
     "statement",
 ]
@@ -202,6 +214,8 @@ def _check_size(query: Query, found: RowSet) -> None:
     """Refuse what would take too much memory by row, or too many nested calls to write out."""
     scalars = [*found.filters, *(key.scalar for key in query.keys), *(joined.on for joined in found.lookups)]
     scalars += () if found.gathered is None else found.gathered.scalars
+    for one in (partner.summary for partner in found.partners if partner.summary is not None):
+        scalars += [*one.gathered.scalars, *one.filters, *one.columns.values()]
     made = sum(one.made for one in scalars) + sum(one.made for one in query.asked)
     if made > MOST_MADE:
         raise QueryRefused(
@@ -239,6 +253,7 @@ def _text(query: Query, found: RowSet) -> str:
         select = with_joins(select, found)
     else:
         select = select.from_(found.gathered.text.subquery("gathered"))
+        select = with_partners(select, found, "gathered", after=True)
     select = select.where(*conditions(found.filters))
     select = select.group_by(*(key.plain.copy() for key in query.keys)) if query.keys else select
     if query.having is not None:

@@ -174,7 +174,7 @@ def measured(node: exp.Expr, relation: RowSet) -> Scalar:
 def _declarable(relation: RowSet, value: Scalar) -> str:
     """Say which declaration would give a number bounds; columns of a lookup cannot have any."""
     name, own = value.plain.sql("duckdb"), {column.lower() for column in relation.table.columns}
-    if relation.gathered is not None:
+    if relation.gathered is not None or any(one.summary is not None for one in relation.partners):
         return f"Ask the steward to declare rows_per_person, and the bounds of what {name} is computed from, or w"
     used = dict.fromkeys(column.name for column in value.plain.find_all(exp.Column))
     if any(column.lower() not in own for column in used):

@@ -6,12 +6,13 @@ from math import prod
 
 from sqlglot import exp
 
+from discretion.declaration.table import Table
 from discretion.errors import QueryRefused
 from discretion.query.aggregation import is_person
 from discretion.query.expression import predicate, refuse, scalar
 from discretion.query.key import bare, key, numbered, terms
 from discretion.query.personal import personal
-from discretion.query.rowset import Gathered, Key, PersonValue, RowSet, conditions, with_joins
+from discretion.query.rowset import Gathered, Key, PersonValue, RowSet, as_column, conditions, with_joins
 from discretion.query.scalar import ROW, Scalar, Scope, columns_of, shown
 
 PERSON = "p"  # what the engine's SQL calls the person of rows put together
@@ -76,6 +77,17 @@ def _column(name: str) -> exp.Column:
     return exp.column(name, quoted=not name.isidentifier())
 
 
+def own_person(table: Table, plain: exp.Expr) -> Scalar:
+    """Return the person of rows put together, as a column of theirs."""
+    own = columns_of(table)[table.person.lower()]
+
+    def placed(node: exp.Expr) -> exp.Expr:
+        return exp.column(PERSON, table=ROW, quoted=True) if isinstance(node, exp.Column) else node
+
+    number = None if own.number is None else own.number.copy().transform(placed)
+    return replace(own, plain=plain, total=own.total.copy().transform(placed), number=number, required=False)
+
+
 @dataclass(frozen=True)
 class _Known(Scope):
     """Columns of rows put together, by what the analyst wrote: messages quote it."""
@@ -109,6 +121,8 @@ class _Gather:
         declared = value.columns - {self.inner.table.person}
         # A declared key stays one by its own name only: what is known of it is looked up by that name.
         kept = value.columns if declared <= {name} else value.columns - declared
+        if self.inner.table.person in kept and not is_person(value, self.inner.table):
+            kept |= {f"{name}()"}  # computed from the person, by whatever name, it is not the person
         return replace(value, columns=kept)
 
     def over(self, node: exp.Expr) -> exp.Expr:
@@ -142,18 +156,9 @@ class _Gather:
         except QueryRefused:
             return None
         if is_person(value, self.inner.table):
-            return self._person(value)
+            return own_person(self.inner.table, value.plain)
         text = bare(value.plain)
         return next((_as_column(one) for one in self.keys if bare(one.plain) == text), None)
-
-    def _person(self, value: Scalar) -> Scalar:
-        own = columns_of(self.inner.table)[self.inner.table.person.lower()]
-
-        def placed(node: exp.Expr) -> exp.Expr:
-            return exp.column(PERSON, table=ROW, quoted=True) if isinstance(node, exp.Column) else node
-
-        number = None if own.number is None else own.number.copy().transform(placed)
-        return replace(own, plain=value.plain, total=own.total.copy().transform(placed), number=number, required=False)
 
     def _aggregate(self, node: exp.Expr) -> exp.Expr:
         made = personal(node, self.inner, f"a{len(self.values)}")
@@ -183,19 +188,6 @@ def _as_column(one: Key) -> Scalar:
     """Return a key as a column of rows put together."""
     longest = max((len(value) for value in one.values if isinstance(value, str)), default=0)
     texts = longest if one.sql_type == "VARCHAR" else 0
-    bare_key = isinstance(one.plain, exp.Column)
-    return replace(
-        one.scalar,
-        plain=one.plain,
-        total=exp.column(one.name, table=ROW, quoted=True),
-        values=one.values,
-        columns=frozenset({one.plain.name}) if bare_key else frozenset(),
-        operands=(),
-        required=False,
-        wild=False,
-        literal=False,
-        number=None,
-        longest=texts,
-        made=texts,
-        size=1,
-    )
+    columns = frozenset({one.plain.name}) if isinstance(one.plain, exp.Column) else frozenset()
+    known = replace(one.scalar, values=one.values, longest=texts)
+    return as_column(known, one.plain, exp.column(one.name, table=ROW, quoted=True), columns)

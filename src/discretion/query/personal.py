@@ -11,7 +11,7 @@ from discretion.errors import QueryRefused
 from discretion.query import kind as types
 from discretion.query.expression import predicate, scalar
 from discretion.query.kind import BIGINT, DOUBLE, HUGEINT, NARROW_DIGITS
-from discretion.query.rowset import Gathering, PersonValue, RowSet
+from discretion.query.rowset import Gathering, PersonValue, RowSet, as_column
 from discretion.query.scalar import ROW, Scalar, Side, only, shown, unbracketed
 from discretion.statistics import Aggregate
 
@@ -46,19 +46,8 @@ class _Row:
             total = exp.Case(ifs=[exp.If(this=self.filtered.total.copy(), true=total or exp.Literal.number(1))])
         used = [one for one in (value, self.filtered, more.pop("by", None)) if one is not None]
         person = self.inner.table.person
-        column = replace(
-            like,
-            plain=plain,
-            total=exp.column(self.name, table=ROW, quoted=True),
-            columns=frozenset({person}) if any(person in one.columns for one in used) else frozenset(),
-            operands=(),
-            required=False,
-            wild=False,
-            literal=False,
-            number=None,
-            made=like.longest,
-            size=1,
-        )
+        columns = frozenset({person}) if any(person in one.columns for one in used) else frozenset()
+        column = as_column(like, plain, exp.column(self.name, table=ROW, quoted=True), columns)
         return PersonValue(name=self.name, function=function, column=column, value=total, scalars=tuple(used), **more)
 
 

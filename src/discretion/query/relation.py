@@ -154,14 +154,16 @@ def _projected(node: exp.Expr, alias: str, tables: Tables) -> RowSet:
 def _join(found: RowSet, join: exp.Join, tables: Tables) -> RowSet:
     only(join, "this", "on", "using", "side", "kind", "method")
     target = join.this
-    if found.gathered is not None:
-        raise QueryRefused(f"Join {shown(target)} inside the subquery, before each person's rows are put together.")
     lookups = {name.lower(): lookup for name, lookup in found.table.lookups.items()}
     name = target.name.lower() if isinstance(target, exp.Table) else ""
     others = {known.lower(): table for known, table in tables.protected.items()}
-    if name in others and name not in lookups and name not in tables.defined:
+    if isinstance(target, exp.Subquery) or name in tables.defined:
+        return partnered(found, join, _source(target, tables), _alias(target) or name)
+    if name in others and name not in lookups:
         return partnered(found, join, others[name], _alias(target) or name)
-    if name not in lookups or name in tables.defined:
+    if found.gathered is not None:
+        raise QueryRefused(f"Join {shown(target)} inside the subquery, before each person's rows are put together.")
+    if name not in lookups:
         raise QueryRefused(
             f"{shown(target)} cannot be joined: rows of people may only meet a lookup table declared for "
             f"{found.table.name} ({listed(lookups)}), on its unique key, or a protected table of the same register, on "

@@ -1,6 +1,7 @@
 """Row sets: what a question reads, as FROM, JOIN, WITH, subqueries and WHERE describe it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sqlglot import exp
@@ -25,16 +26,6 @@ class Joined:
     on: Scalar  # the protected side of the join
     outer: bool  # LEFT JOIN: rows without a match stay
     shared: str  # the type in which both sides are compared
-
-
-@dataclass(frozen=True, kw_only=True)
-class Partner:
-    """Another protected table about the same people, joined on the person: every row meets at most one of its rows."""
-
-    name: str  # what the engine's SQL calls it
-    table: Table
-    shown: str  # what the analyst calls it
-    outer: bool  # LEFT JOIN: rows of people who are not in it stay
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +65,28 @@ class Gathered:
     most: int  # rows of one person afterwards
     exceeds: bool  # there can be more, so that some must be chosen
     text: exp.Select  # canonical
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """A subquery with GROUP BY person, as a table to join: one row a person, made of that person's rows alone."""
+
+    gathered: Gathered  # without keys
+    filters: tuple[Scalar, ...]  # on rows put together
+    columns: Mapping[str, Scalar]  # by what the engine's SQL calls them; over rows put together
+    text: exp.Select  # canonical
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partner:
+    """Another protected table about the same people, joined on the person: every row meets at most one of its rows."""
+
+    name: str  # what the engine's SQL calls it
+    table: Table
+    shown: str  # what the analyst calls it
+    outer: bool  # LEFT JOIN: rows of people who are not in it stay
+    summary: Summary | None = None  # each person's rows are put together before they are joined
+    after: bool = False  # it is joined with rows that were put together, and not with those before
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,18 +131,26 @@ class RowSet:
 def with_joins(select: exp.Select, found: RowSet) -> exp.Select:
     """Return a canonical SELECT from a table with its partners and lookups joined."""
     select = select.from_(exp.to_identifier(found.table.name))
-    for partner in found.partners:
-        sides = (
-            exp.column(one.person, table=one.name, quoted=not one.person.isidentifier())
-            for one in (found.table, partner.table)
-        )
-        on = exp.EQ(this=next(sides), expression=next(sides))
-        select = select.join(exp.to_table(partner.table.name), on=on, join_type=_side(partner.outer))
+    select = with_partners(select, found, found.table.name, after=False)
     for joined in found.lookups:
         key = exp.column(joined.lookup.key, table=joined.shown)
         target = exp.alias_(exp.to_table(joined.named), joined.shown, table=True)
         on = exp.EQ(this=joined.on.plain.copy(), expression=key)
         select = select.join(target, on=on, join_type=_side(joined.outer))
+    return select
+
+
+def with_partners(select: exp.Select, found: RowSet, first: str, *, after: bool) -> exp.Select:
+    """Return a canonical SELECT with the partners joined that rows meet before, or `after`, they are put together."""
+    for partner in (one for one in found.partners if one.after == after):
+        sides = (
+            exp.column(table.person, table=name, quoted=not table.person.isidentifier())
+            for table, name in ((found.table, first), (partner.table, partner.table.name))
+        )
+        on = exp.EQ(this=next(sides), expression=next(sides))
+        name = partner.table.name
+        target = exp.to_table(name) if partner.summary is None else partner.summary.text.subquery(name)
+        select = select.join(target, on=on, join_type=_side(partner.outer))
     return select
 
 
@@ -147,3 +168,20 @@ def _conditions(node: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.And):
         return [*_conditions(node.this), *_conditions(node.expression)]
     return [node.copy()]
+
+
+def as_column(value: Scalar, plain: exp.Expr, total: exp.Expr, columns: frozenset[str]) -> Scalar:
+    """Return a value that is computed already, as the column of a relation that holds it."""
+    return replace(
+        value,
+        plain=plain,
+        total=total,
+        columns=columns,
+        operands=(),
+        required=False,
+        wild=False,
+        literal=False,
+        number=None,
+        made=value.longest,
+        size=1,
+    )

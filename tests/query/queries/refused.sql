@@ -53,7 +53,7 @@ SELECT 1
 -- > A question needs FROM and one protected table: patients, visits.
 
 SELECT COUNT(*) FROM patients, visits
--- > visits has up to 3 rows of a person, and such a table comes first: write FROM visits JOIN patients. Two such tables cannot be joined.
+-- > visits has up to 3 rows of a person, and such a table comes first: write FROM visits JOIN patients. Two such tables cannot be joined, but one of them can be a subquery with GROUP BY patient_id.
 
 SELECT COUNT(*) FROM patients AS a JOIN patients AS b ON a.id = b.id
 -- > patients cannot be joined with itself: people's rows would be repeated. Put each person's rows together in a subquery, with GROUP BY id.
