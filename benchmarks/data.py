@@ -1,4 +1,4 @@
-"""Tables that the SQL benchmarks read: people with a row each, visits with ten rows a person, and their registers."""
+"""Tables of the SQL benchmarks: people with a row each, visits with ten rows a person, their patients, registers."""
 
 from pathlib import Path
 
@@ -13,6 +13,8 @@ GENERATE = {
         (hash((i * 7919) % {people}) % 100 + 1) / 100.0::DOUBLE AS epsilon,
         'R' || lpad((hash(i, 4) % 50)::VARCHAR, 2, '0') AS region, (hash(i, 2) % 100000) / 100.0::DOUBLE AS amount
         FROM range({rows}) t(i)""",
+    "patients": """SELECT i AS person, (hash(i) % 100 + 1) / 100.0::DOUBLE AS epsilon, (hash(i, 1) % 91)::INT AS age
+        FROM range({people}) t(i)""",
     "people_register": "SELECT i AS person, (hash(i) % 100 + 1) / 100.0::DOUBLE AS epsilon FROM range({rows}) t(i)",
     "visits_register": "SELECT i AS person, (hash(i) % 100 + 1) / 100.0::DOUBLE AS epsilon FROM range({people}) t(i)",
 }

@@ -1,4 +1,4 @@
-"""Questions per person: speed against plain DuckDB in the same run, and accuracy of two that could not be asked."""
+"""Questions per person and joins: speed against plain DuckDB in the same run, and accuracy of two per person."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,10 +17,12 @@ from discretion.noise import simulation
 
 _TOTALS = "SELECT person, SUM(amount) AS total FROM visits GROUP BY person"
 _COUNTS = "SELECT person, COUNT(*) AS n FROM visits GROUP BY person"
+_JOINED = "SELECT SUM(amount) FROM visits JOIN patients ON visits.person = patients.person WHERE age > 40"
 CASES = (
     Case("sum of totals", f"SELECT SUM(total) FROM ({_TOTALS})", "", 1.5, rows_per_person=10),
     Case("median of totals", f"SELECT MEDIAN(total) FROM ({_TOTALS})", "", 1.5, rows_per_person=10),
     Case("people with n >= 3", f"SELECT COUNT(*) FROM ({_COUNTS}) WHERE n >= 3", "", 1.2, rows_per_person=10),
+    Case("visits and patients, nobody above 10", _JOINED, "", 1.5, rows_per_person=10),
 )
 PEOPLE, RUNS = 20_000, 40
 MENU = (0.1, 0.5, 1.0)
@@ -85,7 +87,9 @@ def _ask(sql: str, visits: pa.Table, register: pa.Table) -> tuple[float, str]:
             db.register("people", places[1], person="person", epsilon="epsilon")
             db.protect("visits", places[0], person="person", register="people", bounds={"cost": (0, 1000)})
             release = db.sql(sql, share=0.1)
-            return float(release.value), str(release.error)
+            error = release.error
+            width = error.half_width()
+            return float(release.value), f"rank ± {width:.1%}" if error.unit == "rank" else f"± {width:,.1f}"
 
 
 if __name__ == "__main__":

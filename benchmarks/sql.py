@@ -88,7 +88,7 @@ class Plain:
     def __call__(self) -> Callable[[], object]:
         connection = duckdb.connect(config={"threads": THREADS})
         connection.execute("SET enable_progress_bar = false")
-        for name in ("people", "visits"):
+        for name in ("people", "visits", "patients"):
             connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{self.folder / name}.parquet')")
         return lambda: connection.sql(self.case.plain or self.case.sql).fetchall()
 
@@ -117,7 +117,11 @@ class Protected:
             bounds={"income": (0, 100_000)} if name == "people" else {"amount": (0, 1000)},
             keys={} if name == "people" else {"region": REGIONS},
         )
-        query = parse(self.case.sql, {name: table})
+        place = str(self.folder / "patients.parquet")
+        patients = replace(
+            table, name="patients", source=place, columns=engine.schema(place), rows_per_person=1, bounds={}, keys={}
+        )
+        query = parse(self.case.sql, {name: table, "patients": patients})
         cohorts = Cohorts(count=LEVELS, levels={(number + 1) / 100: number for number in range(LEVELS)})
         if apart:
             cohorts = replace(cohorts, register=register, person="person", epsilon="epsilon")

@@ -69,6 +69,10 @@ REFUSED = {
     "SELECT COUNT(*) FROM patients JOIN (SELECT patient_id, 1 AS one FROM visits GROUP BY patient_id) v ON id = "
     "patient_id": ("is a constant"),
     f"SELECT COUNT(*) FROM {TOTALS} JOIN visits w ON v.patient_id = w.patient_id": "cannot be joined with itself",
+    "SELECT COUNT(DISTINCT m) FROM (SELECT MIN(patient_id // 2) AS m FROM visits GROUP BY patient_id)": (
+        "only people can be counted once"
+    ),
+    "SELECT COUNT(*) FROM (SELECT patient_id + 1 AS id FROM visits) v JOIN patients USING (id)": "on the person alone",
     "SELECT COUNT(*) FROM labs JOIN (SELECT * FROM visits) v ON who = patient_id": "Put each person's rows together",
     f"SELECT SUM(total) FROM labs JOIN {TOTALS} ON who = patient_id GROUP BY v.patient_id": "about single people",
     "SELECT AVG(m) FROM labs JOIN (SELECT patient_id, MAX(patient_id) AS m FROM visits GROUP BY 1) v ON who = "

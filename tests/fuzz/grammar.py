@@ -142,7 +142,9 @@ class Query(Expressions):
 
     def summary(self) -> str:
         """Return the other table's rows put together; its columns have names of that table's columns."""
-        numbers = [f"{self.one(('MIN', 'MAX', 'SUM', 'AVG', 'COUNT'))}({name}) AS {name}" for name in ("od", "oi", "om")]
+        numbers = [
+            f"{self.one(('MIN', 'MAX', 'SUM', 'AVG', 'COUNT'))}({name}) AS {name}" for name in ("od", "oi", "om")
+        ]
         times = [f"{self.one(('MIN', 'MAX'))}({name}) AS {name}" for name in ("oday", "oat")]
         texts = ["CASE WHEN COUNT(*) > 1 THEN '12' ELSE 'a' END AS ot", "CASE WHEN MAX(oi) > 3 THEN 'a' END AS ok"]
         columns = ["who", *numbers, *times, *texts, f"{self.one(('BOOL_OR', 'BOOL_AND'))}(ob) AS ob"]

@@ -7,12 +7,14 @@ import re
 import signal
 import subprocess
 import sys
+from datetime import date
 
 import httpx
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from clinics import clinic
+from clinics import clinic, write
 from discretion.cli import app
 from discretion.ledger.audit import audit_ledger
 from discretion.service.server import ready_links
@@ -124,6 +126,35 @@ def test_a_steward_protects_and_invites_from_afar(town, tmp_path):
         assert "from afar" in run(*words, *place, code=2, DISCRETION_TOKEN=token)
     refused = run("balance", *place, code=2, DISCRETION_TOKEN="")
     assert "needs a token" in refused
+
+
+@pytest.mark.parametrize("way", ["http", "command"])
+def test_dates_with_bounds_and_public_lookups_are_declared_from_afar(town, way):
+    first = {"http": 50_000, "command": 60_000}[way]  # other rows are other people
+    days = [date(2024, 1 + who % 3, 1 + who % 28) for who in range(90)]
+    rows = {"id": range(first, first + 90), "epsilon": [500.0] * 90, "day": days, "code": ["a", "b", "c"] * 30}
+    write(pa.table(rows), town.folder / f"{way}.parquet")
+    write(pa.table({"code": ["a", "b"], "ward": ["East", "West"]}), town.folder / "wards.parquet")
+    if way == "http":
+        told = {"name": way, "source": "http.parquet", "person": "id", "epsilon": "epsilon", "separate": True}
+        told |= {
+            "bounds": {"day": ["2024-01-01", "2024-02-29"]},
+            "lookups": {"wards": ["wards.parquet", "code", "public"]},
+        }
+        with town.http("sam") as client:
+            made = client.post("/v1/protect", json=told)
+        assert 200 == made.status_code, made.text
+    else:
+        told = ["protect", way, "command.parquet", "--person", "id", "--epsilon", "epsilon", "--separate"]
+        told += ["--bounds", "day=2024-01-01:2024-02-29", "--lookup", "wards=wards.parquet:code"]
+        run(*told, "--public-lookup", "wards", "--ledger", town.url, DISCRETION_TOKEN=town.tokens["sam"])
+    month = f"SELECT DATE_TRUNC('month', day) AS key, COUNT(*) AS n FROM {way} GROUP BY key"
+    ward = f"SELECT ward AS key, COUNT(*) AS n FROM {way} JOIN wards USING (code) GROUP BY key"
+    for sql, keys in ((month, ["2024-01-01", "2024-02-01"]), (ward, ["East", "West"])):
+        asked = ["query", sql, "--share", "0.4", "--json", "--ledger", town.url]
+        found = json.loads(run(*asked, DISCRETION_TOKEN=town.tokens["ada"]))["rows"]
+        assert keys == [row["key"] for row in found]
+        assert all(abs(row["n"] - 30) < 0.5 for row in found)  # at an ε of 200
 
 
 def test_ready_links_lead_each_role_to_its_own_pages(town):
