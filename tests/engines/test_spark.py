@@ -202,8 +202,8 @@ def test_a_statement_that_spark_cannot_read_is_refused_before_anybody_pays(engin
 # Sources ------------------------------------------------------------------------------------------------------------
 
 
-def admitted(engine: Spark, given: str, folder: Path) -> str:
-    place, _ = engine.admit(Admission(source=source_of(given), person="id", folder=folder, label="t"))
+def admitted(engine: Spark, given: str, folder: Path, **how: Any) -> str:
+    place, _ = engine.admit(Admission(source=source_of(given, **how), person="id", folder=folder, label="t"))
     return place
 
 
@@ -240,6 +240,14 @@ def test_a_folder_a_table_a_view_and_a_data_frame_have_the_same_statistics(
 def test_what_is_no_table_of_the_catalog_is_refused(engine: Spark, name: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidDeclaration, match="table"):
         admitted(engine, f"table:{name}", tmp_path)
+
+
+@pytest.mark.parametrize("how", [{"types": {"x": "DOUBLE"}}, {"zones": {"at": "Europe/Berlin"}}], ids=str)
+def test_types_of_a_table_of_the_catalog_are_refused_instead_of_ignored(
+    engine: Spark, how: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidDeclaration, match="Make a view that casts its columns"):
+        admitted(engine, "table:clinic.visits", tmp_path, **how)
 
 
 def test_only_a_session_of_spark_is_taken() -> None:

@@ -53,6 +53,11 @@ class SparkBackend(Backend):
         """Return where questions read a source, and hints for the steward."""
         source = admission.source
         if source.kind == "table":
+            if source.types or source.zones:
+                raise InvalidDeclaration(
+                    f"{source.places[0]!r} has types of its own: 'types' and 'zones' are for files. Make a view that "
+                    "casts its columns, and protect the view."
+                )
             place = self._table(source.places[0].removeprefix(TABLE))
         elif source.types or source.zones:
             return copy_or_admit(admission)
