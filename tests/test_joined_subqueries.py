@@ -49,6 +49,8 @@ NUMBERS = [
     f"SELECT AVG(age) AS c FROM {TOTALS} JOIN patients p ON v.patient_id = p.id WHERE n > 5",
 ]
 REFUSED = {
+    "SELECT COUNT(*) FROM patients p JOIN (SELECT patient_id AS who, MAX(cost) AS patient_id FROM visits GROUP BY "
+    "visits.patient_id) v ON p.id = v.who WHERE v.patient_id > 100": "Column patient_id of the subquery v is not the",
     "SELECT COUNT(*) FROM visits JOIN (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY 1) v ON visits.patient_id "
     "= v.patient_id": "cannot be joined with itself",
     "SELECT COUNT(*) FROM patients JOIN (SELECT id, COUNT(*) AS n FROM strangers GROUP BY id) s ON patients.id = "

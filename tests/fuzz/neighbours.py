@@ -284,7 +284,7 @@ def uncounted(query: Query) -> str:
     for one in query.asked:
         inner = one.plain.this
         if one.aggregate.kind == "count" and one.aggregate.size_is_public and not isinstance(inner, exp.Star):
-            text = inner.sql("duckdb")
+            text = inner.transform(_computed_in_doubles).sql("duckdb")
             missing = {name: kind for name, kind in query.table.columns.items() if name not in query.table.required}
             others = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in missing.items())
             valid = f"SELECT r / 2 AS r, q, {others} FROM range(1, 21) a(r), range(6) b(q)"
@@ -296,6 +296,12 @@ def uncounted(query: Query) -> str:
                 if (rows := found.fetchall()[0][0]) > 0:
                     return f"{text}: {rows} of 120 rows have none"
     return ""
+
+
+def _computed_in_doubles(node: exp.Expr) -> exp.Expr:
+    """Return a cast to DECIMAL as a double: plain SQL fails where a product has more digits than DECIMALs can have."""
+    is_decimal = isinstance(node, exp.Cast) and node.to.this == exp.DType.DECIMAL
+    return exp.cast(node, "DOUBLE", copy=False) if is_decimal else node
 
 
 def _furthest(found: list[Any], scales: list[float], absent: bool, joined: bool) -> float:

@@ -1,6 +1,7 @@
 """WIDTH_BUCKET: the buckets of the SQL standard, as a key and in expressions."""
 
 from collections import Counter
+from datetime import date
 from fractions import Fraction
 from math import floor, inf, nan, nextafter
 from pathlib import Path
@@ -95,3 +96,16 @@ def test_constants_and_released_numbers_have_buckets() -> None:
 def test_what_has_no_public_buckets_is_refused(sql: str, reason: str) -> None:
     with pytest.raises(QueryRefused, match=reason):
         parse(f"SELECT COUNT(*) AS n FROM t WHERE {sql} = 1", {"t": TABLE})
+
+
+def test_dates_outside_their_bounds_have_no_bucket(tmp_path: Path) -> None:
+    days = [date(2023, 6, 1)] * 100 + [date(2024, 2, 1)] * 100 + [date(2024, 6, 1)] * 100
+    people = pa.table({"id": range(300), "epsilon": [1_000.0] * 300, "day": days})
+    sql = "SELECT WIDTH_BUCKET(day - DATE '2024-01-01', {}, {}, {}) AS b, COUNT(*) AS n FROM t GROUP BY b"
+    with dn.connect(tmp_path / "l.discretion") as db:
+        db.protect("t", people, person="id", epsilon="epsilon", bounds={"day": ("2024-01-01", "2024-03-30")})
+        for ends in ((-1000, 1000, 4), (0, 90, 3)):
+            found = db.sql(sql.format(*ends), share=0.1).to_arrow().to_pylist()
+            own = bucket_of(31, *ends)
+            assert {own} == {row["b"] for row in found if row["n"] > 50}
+            assert 50 < sum(row["n"] for row in found) < 150

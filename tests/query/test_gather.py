@@ -173,3 +173,24 @@ def test_people_themselves_are_not_aggregated():
             read(f"SELECT {outer} FROM (SELECT MAX(id) AS m FROM visits GROUP BY id)")
     with pytest.raises(QueryRefused, match="would answer about single people"):
         read("SELECT m, COUNT(*) FROM (SELECT id % 2 AS m FROM visits GROUP BY id) GROUP BY m")
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside"),
+    [
+        (
+            "SELECT id AS who, MAX(items) AS id FROM visits GROUP BY visits.id HAVING visits.id > 3",
+            "SELECT * FROM (SELECT id AS who, MAX(items) AS id FROM visits GROUP BY visits.id) WHERE id > 3",
+        ),
+        (
+            "SELECT id, CASE WHEN COUNT(*) > 2 THEN 'N' ELSE 'S' END AS region FROM visits GROUP BY id, visits.region "
+            "HAVING visits.region = 'N'",
+            "SELECT * FROM (SELECT id, CASE WHEN COUNT(*) > 2 THEN 'N' ELSE 'S' END AS region FROM visits "
+            "GROUP BY id, visits.region) WHERE region = 'N'",
+        ),
+    ],
+)
+def test_a_name_of_its_own_inside_is_another_question_outside(inside: str, outside: str) -> None:
+    """One answer would be given for the other's money."""
+    texts = [read(f"SELECT COUNT(*) FROM ({each}) v").text for each in (inside, outside)]
+    assert texts[0] != texts[1]

@@ -37,7 +37,7 @@ def gathered(select: exp.Select, inner: RowSet, alias: str) -> RowSet:
         scalars=tuple(gather.row_scalars()),
         most=most,
         exceeds=groups > most,
-        text=gather.text(columns),
+        text=gather.text(columns, filters),
     )
     named = {name.lower(): replace(one, plain=_column(name)) for name, one in columns.items()}
     return replace(inner, scope=Scope({alias: named}), filters=filters, gathered=rows)
@@ -177,11 +177,15 @@ class _Gather:
         joined = [one.on for one in self.inner.lookups]
         return [*self.inner.filters, *(one.scalar for one in self.keys), *joined, *values]
 
-    def text(self, columns: Mapping[str, Scalar]) -> exp.Select:
-        """Return the subquery in one spelling; HAVING stands in the outer WHERE."""
+    def text(self, columns: Mapping[str, Scalar], having: tuple[Scalar, ...]) -> exp.Select:
+        """Return the subquery in one spelling.
+
+        HAVING also stands in the outer WHERE, but a column may have another column's name there.
+        """
         select = exp.select(*(exp.alias_(one.plain.copy(), name, quoted=True) for name, one in columns.items()))
         select = with_joins(select, self.inner).where(*conditions(self.inner.filters))
-        return select.group_by(_column(self.inner.table.person), *(one.plain.copy() for one in self.keys))
+        select = select.group_by(_column(self.inner.table.person), *(one.plain.copy() for one in self.keys))
+        return select.having(*conditions(having))
 
 
 def _as_column(one: Key) -> Scalar:

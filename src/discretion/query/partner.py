@@ -87,7 +87,7 @@ def _summary(rows: RowSet, alias: str, name: str, own: Scalar, person: Scalar) -
         if is_person(value, table):
             columns[shown_as] = person
             continue
-        _refuse_column(shown_as, value, alias)
+        _refuse_column(shown_as, value, alias, table)
         at = f"{table.person}_{len(inside)}"  # not the person's own name
         inside[at] = value.tame
         plain = exp.column(shown_as, table=table.name, quoted=not shown_as.isidentifier())
@@ -101,8 +101,10 @@ def _summary(rows: RowSet, alias: str, name: str, own: Scalar, person: Scalar) -
     return Summary(gathered=rows.gathered, filters=rows.filters, columns=inside, text=written), columns
 
 
-def _refuse_column(name: str, value: Scalar, alias: str) -> None:
+def _refuse_column(name: str, value: Scalar, alias: str, table: Table) -> None:
     """Refuse what means something else when it is a column that is joined."""
+    if name == table.person.lower():  # two columns would be written alike, and taken for one
+        raise QueryRefused(f"Column {name} of the subquery {alias} is not the person. Give it another name with AS.")
     if value.literal:
         raise QueryRefused(f"Column {name} of the subquery {alias} is a constant. Write it in the outer query.")
     if value.bounded:
