@@ -278,6 +278,14 @@ def test_a_question_by_spark_has_the_plain_answer_and_its_ledger_serves_duckdb_t
         assert [300] == db.sql("SELECT COUNT(*) AS n FROM t", share=0.4).to_pandas()["n"].round().tolist()
 
 
+def test_a_sound_table_of_a_duckdb_file_is_copied_for_spark(engine: Spark, tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "clinic.duckdb")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT range AS id, 1000.0::DOUBLE AS epsilon FROM range(70)")
+    with dn.connect(tmp_path / "l.discretion", engine=engine) as db:
+        db.protect("t", f"{tmp_path / 'clinic.duckdb'}#t", person="id", epsilon="epsilon")
+        assert 70 == round(db.sql("SELECT COUNT(*) FROM t WHERE id >= 0", share=0.4).value)
+
+
 @pytest.mark.slow
 def test_the_accepted_questions_have_the_statistics_that_duckdb_gives(
     engine: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

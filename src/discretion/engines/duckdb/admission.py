@@ -68,15 +68,16 @@ _DAMAGED = (
 )
 
 
-def admit(request: Admission) -> tuple[str, tuple[str, ...]]:
-    """Return where questions read, and hints for the steward."""
+def admit(request: Admission, *, in_place: bool = True) -> tuple[str, tuple[str, ...]]:
+    """Return where questions read, and hints for the steward; a copy unless a sound source may be read `in_place`."""
     source = request.source
     if source.kind == "table":
         raise InvalidDeclaration(f'{str(source)!r} is in Spark\'s catalog. Read it with connect(..., engine="spark").')
     with _connected(source) as connection:
         before = _state(source)
         place = _in_place(connection, source)
-        if place and not source.types and not source.zones and _is_sound(connection, place, request.person):
+        plain = place and in_place and not source.types and not source.zones
+        if plain and _is_sound(connection, place, request.person):
             return place, ()
         folder = _folder(request)
         with ExitStack() as opened, tempfile.TemporaryDirectory(prefix=".discretion-", dir=folder) as private:

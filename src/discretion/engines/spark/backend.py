@@ -14,7 +14,7 @@ from sqlglot import exp
 from discretion.declaration.source import TABLE
 from discretion.engines.backend import Admission, Backend, Held
 from discretion.engines.choice import SECRET
-from discretion.engines.duckdb.admission import admit as copy_or_admit
+from discretion.engines.duckdb.admission import admit as admitted
 from discretion.engines.duckdb.admission import sound_table
 from discretion.engines.duckdb.lakehouse import KINDS, files_of
 from discretion.engines.duckdb.rehearsal import in_table
@@ -60,13 +60,13 @@ class SparkBackend(Backend):
                 )
             place = self._table(source.places[0].removeprefix(TABLE))
         elif source.types or source.zones:
-            return copy_or_admit(admission)
+            return admitted(admission, in_place=False)
         elif source.kind in KINDS and (files := files_of(source)):
             place = "\n".join(files)
         elif source.kind == "parquet" and (source.is_remote or not _is_copied(admission)):
             place = "\n".join(source.places)
         else:
-            return copy_or_admit(admission)
+            return admitted(admission, in_place=False)
         with quiet():
             sound = not offends(places.frame(self.session, place), admission.person)
         return place if sound else places.made_safe(place, admission.person), ()
