@@ -34,6 +34,8 @@ def truth(aggregate: Aggregate, statistics: Statistics) -> np.ndarray:
         return np.array(counts, dtype=float)
     if aggregate.kind == "mode":
         return np.array([float(by_cohort.sum(axis=0).argmax()) for by_cohort in statistics.histogram])
+    if aggregate.kind == "distinct":
+        return np.array([float((by_cohort.sum(axis=0) > 0).sum()) for by_cohort in statistics.histogram])
     if aggregate.kind == "quantile":
         return np.array([_quantile(aggregate, by_cohort.sum(axis=0)) for by_cohort in statistics.histogram])
     totals = statistics.totals.sum(axis=1)
