@@ -25,6 +25,7 @@ from sql_clinic import LEVELS, declared, rows
 CLINIC = rows()
 ENGINE = DuckDB()
 TABLES = declared(ENGINE, CLINIC)
+RANKED = ("quantile", "mode", "distinct")  # answered from a histogram
 
 
 def truth(aggregate: Aggregate, statistics: Statistics) -> np.ndarray:
@@ -66,7 +67,7 @@ def exact(query: Query, engine: DuckDB = ENGINE) -> dict[str, tuple[Any, ...]]:
     """The answer to a query without noise."""
     apart = {"register": TABLES["patients"].source, "person": "id", "epsilon": "epsilon"}
     cohorts = Cohorts(count=3, levels=LEVELS, **({} if query.table.protects == "value" else apart))
-    measures = tuple(Measure(aggregate=one, histogram=one.kind in ("quantile", "mode")) for one in query.aggregates)
+    measures = tuple(Measure(aggregate=one, histogram=one.kind in RANKED) for one in query.aggregates)
     found = engine.compute(Request(measures=measures, source=Rows(query=query, cohorts=cohorts)))
     return query.finish([truth(one, statistics) for one, statistics in zip(query.aggregates, found, strict=True)])
 
@@ -194,7 +195,7 @@ def outcome(sql: str, number: int) -> list[Any]:
     engine, known = database(number)
     try:
         query = parse(sql.replace("seen", "at"), {"t": known})
-        measures = tuple(Measure(aggregate=one, histogram=one.kind in ("quantile", "mode")) for one in query.aggregates)
+        measures = tuple(Measure(aggregate=one, histogram=one.kind in RANKED) for one in query.aggregates)
         rows_of = Rows(query=query, cohorts=Cohorts(count=3, levels=LEVELS))
         found = engine.compute(Request(measures=measures, source=rows_of))
         answer = query.finish([np.ones(len(query.groups)) for _ in query.asked])
