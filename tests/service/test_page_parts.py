@@ -164,6 +164,7 @@ def test_the_options_of_another_model_are_left_out_of_a_form():
         ({"expect_low": "0", "expect_high": "much"}, "such as 0 and 0.3, got 'much'"),
         ({"mechanism": "sample", "options": "threshold"}, "Write options as name=value"),
         ({"mechanism": "sample", "options": "treshold=1"}, "Did you mean 'threshold'"),
+        ({"mechanism": "sample", "options": "treshold=" + "[" * 100_000}, "Did you mean 'threshold'"),
         ({"options": "threshold=1"}, "need mechanism="),
         ({"assume": "wild"}, "gradual, independent, nothing or a number from 0 to 1, got 'wild'"),
     ],

@@ -45,7 +45,7 @@ def serve(
 
     async def startup(sockets: list[socket] | None = None) -> None:
         await started(sockets)
-        for line in lines:
+        for line in lines if made.started else ():  # otherwise it ends at once, and the log says why
             tell(line)
 
     made.startup = startup  # type: ignore[method-assign]

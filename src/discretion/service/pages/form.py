@@ -95,7 +95,7 @@ def _options(text: str) -> Options | None:
             raise InvalidDeclaration(f"Write options as name=value, separated by commas, got {part!r}.")
         try:
             found[name] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):  # of thousands of brackets
             found[name] = value
     return cast(Options, found) or None
 
