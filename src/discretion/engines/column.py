@@ -78,7 +78,7 @@ def stepped(column: Column) -> exp.Expr:
     if one.kind == "people":
         stepped = exp.Case(ifs=[exp.If(this=not_null(value), true=exp.column("p"))])
     elif one.kind != "count":
-        known = value if column.asked.value is None else noted(value, column.asked.value.meta.get(NOTED, ""))
+        known = value if column.asked.value is None else noted(value, column.asked.value.meta_get(NOTED, ""))
         stepped = clamped(one, exp.Cast(this=known, to=DOUBLE.copy()))
         if column.asked.fill is not None:
             stepped = exp.Coalesce(this=stepped, expressions=[number(column.asked.fill)])

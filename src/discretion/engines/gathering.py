@@ -54,7 +54,7 @@ def _raw(one: PersonValue) -> list[exp.Expr]:
 
 def _aggregate(one: PersonValue) -> exp.Expr:
     """Return the aggregate. It is the same in whatever order the rows come."""
-    value = noted(exp.column(one.name), "" if one.value is None else one.value.meta.get(NOTED, ""))
+    value = noted(exp.column(one.name), "" if one.value is None else one.value.meta_get(NOTED, ""))
     if one.function == "count":
         return exp.Count(this=exp.Star() if one.value is None else value)
     if one.function == "distinct":

@@ -238,8 +238,8 @@ def _text(query: Query, found: RowSet) -> str:
 
     def written(expression: exp.Expr) -> exp.Expr:
         def back(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, exp.Placeholder) or node.meta.get(CATEGORY):
-                return query.asked[int((node.this if node.meta.get(CATEGORY) else node).name)].plain.copy()
+            if isinstance(node, exp.Placeholder) or node.meta_get(CATEGORY):
+                return query.asked[int((node.this if node.meta_get(CATEGORY) else node).name)].plain.copy()
             if isinstance(node, exp.Column):
                 return query.keys[int(node.name[1:])].plain.copy()
             return node

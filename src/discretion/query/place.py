@@ -34,8 +34,8 @@ def placed(read: Callable[P, T]) -> Callable[P, T]:
 
 def start_of(nodes: Iterable[exp.Expr]) -> int | None:
     """Return the place of the first character of these nodes, counted from 0; None if the parser did not keep it."""
-    starts = [one.meta["start"] for node in nodes for one in node.walk() if "start" in one.meta]
-    return min(starts, default=None)
+    starts = (one.meta_get("start") for node in nodes for one in node.walk())
+    return min((start for start in starts if start is not None), default=None)
 
 
 def unfinished(sql: str, failure: SqlglotError) -> QueryRefused:

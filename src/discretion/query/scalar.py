@@ -121,7 +121,7 @@ class Scalar:
     def bounded(self) -> bool:
         """Tell whether it is NULL where a date or time lies outside its declared bounds."""
         return self.type != "BOOLEAN" and any(
-            node.meta.get(_BOUNDED) for node in nodes(self.total) if type(node) is exp.Case
+            node.meta_get(_BOUNDED) for node in nodes(self.total) if type(node) is exp.Case
         )
 
     def parts(self, seen: set[int]) -> Iterator["Scalar"]:
@@ -145,7 +145,7 @@ class Scalar:
 
 
 def _unbounded(node: exp.Expr) -> exp.Expr:
-    return node.args["ifs"][0].args["true"].transform(_unbounded) if node.meta.get(_BOUNDED) else node
+    return node.args["ifs"][0].args["true"].transform(_unbounded) if node.meta_get(_BOUNDED) else node
 
 
 def pieces(scalars: Iterable[Scalar]) -> tuple[exp.Expr, ...]:

@@ -42,7 +42,7 @@ def propagate(
     """
     if isinstance(expression, exp.Placeholder):
         return errors[int(expression.name)]
-    if expression.meta.get(CATEGORY):
+    if expression.meta_get(CATEGORY):
         return errors[int(expression.this.name)]
     known = _Surroundings(environment=environment, errors=errors, together=together)
     slopes = _slopes(expression, known)

@@ -213,7 +213,7 @@ def _without_secrets(select: exp.Expr) -> tuple[exp.Expr, pa.Table | None]:
     """Return a statement that reads its secrets from a table, and the table: plans and logs keep a statement's text."""
     found: dict[str, str] = {}
     for literal in list(select.find_all(exp.Literal)):
-        if literal.meta.get(SECRET):
+        if literal.meta_get(SECRET):
             name = found.setdefault(str(literal.this), f"s{len(found)}")
             literal.replace(exp.select(exp.column(name)).from_("secrets").subquery())
     return select, pa.table({name: [secret] for secret, name in found.items()}) if found else None

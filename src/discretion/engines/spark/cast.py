@@ -42,7 +42,7 @@ class NoForm(Exception):
 
 def type_of(node: exp.Expr) -> str:
     """Return the type that is noted for an expression, or follows from its parts; "" if it is not known."""
-    if known := node.meta.get(NOTED, ""):
+    if known := node.meta_get(NOTED, ""):
         return str(known)
     if isinstance(node, exp.Cast):
         return named(node.to)
