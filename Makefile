@@ -14,7 +14,7 @@ test: $(READY) chromium java
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup --durations 25
 
 nightly: $(READY) chromium java
 	$(BIN)/pytest -n 2 --dist loadgroup -m "slow or not slow"
