@@ -330,6 +330,38 @@ def test_a_person_with_more_rows_than_32_bits_can_place_is_bounded_like_in_duckd
     assert expected.totals.tolist() == found.totals.tolist()
 
 
+@pytest.mark.parametrize(
+    ("bounds", "grid"),
+    [
+        pytest.param((-3, 7), 0.5, id="narrow", marks=pytest.mark.slow),
+        pytest.param((-1e9, 1e9), 1e-6, id="wide"),
+        pytest.param((-(2**53), 2**53), 0.25, id="huge", marks=pytest.mark.slow),
+    ],
+)
+def test_rows_that_are_sorted_by_one_number_first_are_bounded_like_in_duckdb(
+    engine: Spark, monkeypatch: pytest.MonkeyPatch, bounds: tuple[float, float], grid: float
+) -> None:
+    monkeypatch.setattr(engine_module, "coin_key", lambda: "the same key")
+    random, rows = simulation(5), 4_000
+    near = random.integers(-30, 70, rows) / 8
+    values = np.where(random.random(rows) < 0.5, near, random.uniform(*bounds, rows))
+    given = pa.table(
+        {
+            "id": pa.array([f"a person of a long name {one}" for one in random.integers(0, 40, rows)]),
+            "epsilon": [0.1] * rows,
+            "x": pa.array(values, mask=random.random(rows) < 0.1),
+            "place": random.choice(["A", "B", "C"], rows),
+        }
+    )
+    sql = "SELECT place, SUM(x), COUNT(*), COUNT(DISTINCT id) FROM t WHERE x IS NULL OR x <> 2 GROUP BY place"
+    declared = {"bounds": {"x": bounds}, "grid": {"x": grid}, "rows_per_person": 7}
+    expected, found = (compute(one, sql, table(one, given, **declared)) for one in (DuckDB(), engine))
+    assert 0 < found[1].counts.sum() <= 7 * 40
+    for one, two in zip(expected, found, strict=True):
+        assert one.counts.tolist() == two.counts.tolist()
+        assert one.totals is None or one.totals.tolist() == two.totals.tolist()
+
+
 def test_tiny_tables_are_written_out_and_others_stay_joined() -> None:
     pairs = pa.table({"value": pa.array(["it's", None]), "place": pa.array([0, 1])})
     many = pa.table({"preference": pa.array(np.arange(99.0)), "cohort": pa.array(range(99))})

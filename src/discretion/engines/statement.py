@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from discretion.engines.bounding import windowed
+from discretion.engines.bounding import spans, windowed
 from discretion.engines.choice import DIGITS, is_taken, keyed_digest, keyed_start
 from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, stepped
 from discretion.engines.gathering import put_together
@@ -60,7 +60,7 @@ class Facts:
     unique: bool = False  # nobody is twice in the register
     beside: Beside | None = None  # cohorts next to the rows
     windowed: bool = False  # bound rows by one window per person: the database would compute a CTE again for every use
-    busy: str = ""  # the place of a list of everybody with more than rows_per_person rows, as column p
+    busy: str = ""  # the place of a list of everybody with more than rows_per_person rows: p, and a number, `whose`
     single: frozenset[str] = frozenset()  # tables joined on the person in which nobody has two rows
 
 
@@ -176,7 +176,8 @@ class _Build:
         if self.facts.windowed:
             self.sources |= {"busy": self.facts.busy} if self.facts.busy else {}
             digest = keyed_digest(self.key, person_text(exp.column("p"), self.facts.person), DIGITS, label="rows")
-            return windowed(kept, names, most, digest, listed=bool(self.facts.busy))
+            listed = spans(self.rows.query.keys, self.columns) if self.facts.busy else None
+            return windowed(kept, names, most, digest, listed)
         everyone = exp.Count(this=exp.Star())
         digest = keyed_digest(self.key, person_text(exp.column("p"), self.facts.person), DIGITS, label="rows")
         busy = exp.select(exp.column("p"), exp.alias_(everyone, "n"), exp.alias_(digest, "digest"), copy=False)

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from discretion.declaration.source import TABLE
 from discretion.engines.backend import Admission, Backend, Held
+from discretion.engines.bounding import MOST_LISTED
 from discretion.engines.choice import SECRET
 from discretion.engines.duckdb.admission import admit as admitted
 from discretion.engines.duckdb.admission import sound_table
@@ -22,13 +23,12 @@ from discretion.engines.rehearsal import MadeUp
 from discretion.engines.spark import place as places
 from discretion.engines.spark.dialect import SPARK
 from discretion.engines.spark.inline import inlined
-from discretion.engines.spark.memory import FrameCopy, arrow_types, checkpointed, kept, spark_table
+from discretion.engines.spark.memory import FrameCopy, arrow_types, checkpointed, kept, numbered, spark_table
 from discretion.engines.spark.safe import columns_of, offends
 from discretion.engines.spark.session import FAILURES, DataFrame, own_session, quiet
 from discretion.errors import InvalidDeclaration, QueryRefused
 
 MOST_FRAMES = 32  # data frames that are kept, of places in a state
-MOST_BUSY = 1_000_000  # people on a list that is sent to every executor; with more, all rows are put in order
 _BUSY = "busy:"
 _NUMBERS = count()
 _NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+){0,2}")
@@ -127,8 +127,8 @@ class SparkBackend(Backend):
                 frames |= {name: self._in_memory(table) for name, table in held.tables.items()}
                 with self._shown(frames) as views:
                     found = kept(self.session, self.session.sql(self.dialect.text(_renamed(select, views))))
-                many = found.limit(MOST_BUSY + 1).count() > MOST_BUSY
-                self._lists[mark] = None if many else found
+                many = found.limit(MOST_LISTED + 1).count() > MOST_LISTED  # too many to send them to every executor
+                self._lists[mark] = None if many else numbered(self.session, found)
             return "" if self._lists[mark] is None else mark
 
     def checkpoint(self, frame: DataFrame, person: str) -> FrameCopy:

@@ -356,7 +356,7 @@ _FRAME: frozenset[type[exp.Expr]] = frozenset(  # what a statement consists of b
         *(exp.Select, exp.From, exp.Table, exp.TableAlias, exp.Subquery, exp.Union, exp.With, exp.CTE, exp.Join),
         *(exp.Where, exp.Having, exp.Group, exp.GroupingSets, exp.Tuple, exp.Order, exp.Window, exp.WindowSpec),
         *(exp.Alias, exp.Column, exp.Identifier, exp.Star, exp.Distinct, exp.Paren, exp.If, exp.Null, exp.Boolean),
-        *(exp.DataType, exp.DataTypeParam, exp.Interval, exp.Var, exp.Filter),
+        *(exp.DataType, exp.DataTypeParam, exp.Interval, exp.Var, exp.Filter, exp.Distribute, exp.Sort),
     }
 )
 _KNOWN = _FRAME | set(OPERATIONS)

@@ -85,6 +85,12 @@ def kept(session: SparkSession, frame: DataFrame) -> DataFrame:
     return DataFrame(session._jsparkSession.createDataFrame(rows, frame._jdf.schema()), session)
 
 
+def numbered(session: SparkSession, people: DataFrame) -> DataFrame:
+    """Return a list of people, each once in column p, with numbers from 0 in their order, `whose`; it is kept, too."""
+    together = people.repartition(1).sortWithinPartitions("p")
+    return kept(session, together.selectExpr("p", "MONOTONICALLY_INCREASING_ID() AS whose"))
+
+
 def _spark_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         return _spark_type(kind.value_type)
