@@ -40,6 +40,15 @@ class Expressions:
         """Return the columns that are numbers."""
         return NUMBERS + self._others("number")
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return the columns that are texts."""
+        return tuple(name for name in TEXTS + self._others("text") if not self.lacks(name))
+
+    def lacks(self, name: str) -> bool:
+        """Return whether what is read has no such column."""
+        return False
+
     def _others(self, kind: str) -> tuple[str, ...]:
         return JOINED[kind] if self.joined else ()
 
@@ -61,7 +70,7 @@ class Expressions:
 
     def any(self, depth: int) -> str:
         """Return an expression of any kind."""
-        if self.chance(3):
+        if self.chance(3) and not self.lacks("z"):
             return "z"
         return self.one((self.number, self.number, self.text, self.moment, self.truth))(depth)
 
@@ -117,7 +126,7 @@ class Expressions:
         """Return an expression that is a text."""
         kind = self.below(14)
         if depth == 0 or kind < 4:
-            return self.one(TEXTS + self._others("text")) if self.chance(75) else self.one(TEXT_LITERALS)
+            return self.one(self.texts) if self.texts and self.chance(75) else self.one(TEXT_LITERALS)
         less = depth - 1
         if kind == 4:
             return f"{self.one(('LOWER', 'UPPER', 'TRIM', 'LTRIM', 'RTRIM'))}({self.text(less)})"

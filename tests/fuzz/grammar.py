@@ -1,6 +1,10 @@
 """Statements from the grammar: a seed becomes one of what the product accepts, or of some things it refuses."""
 
-from fuzz.expressions import COMPARISONS, NUMBERS, TIMES, Expressions
+import re
+from collections.abc import Collection, Mapping
+
+from fuzz.expressions import COMPARISONS, NUMBER_LITERALS, NUMBERS, TIMES, Expressions
+from fuzz.names import INTERNAL, JOINED, ODD, OWN, mapped, quoted, renamed
 
 BUCKETS = "WIDTH_BUCKET(d, -1, 101, 3)"
 GROUPS = ("k", "e", "b", "n % 3", "MONTH(day)", "EXTRACT(DOW FROM at)", "UPPER(k)", "q", "WEEK(day)", "k || e", BUCKETS)
@@ -19,7 +23,17 @@ JOINED_GROUPS = ("ok", "ob", "YEAR(oday)", "oday", "oi % 3", "UPPER(ok)")
 
 
 class Query(Expressions):
-    """One statement, drawn from a seed."""
+    """One statement, drawn from a seed.
+
+    Subqueries give their columns names. If it is `neutral`, these are names that nothing else has.
+    """
+
+    def __init__(self, seed: int, neutral: bool = False) -> None:
+        super().__init__(seed)
+        self.neutral = neutral
+        self.names: Mapping[str, str] = {}  # of columns, where the SELECT that is being written calls them otherwise
+        self.defined = ""  # its WITH
+        self.keyed: tuple[str, ...] = ()  # keys of a subquery per person
 
     def text_of_query(self) -> str:
         """Return a whole statement."""
@@ -31,25 +45,63 @@ class Query(Expressions):
     def select(self, named: bool = False, keys: int | None = None, columns: int | None = None) -> str:
         """Return one SELECT; if `named`, its keys are called g0, g1, ...; its columns are always called c0, c1, ..."""
         source, where = self.source()
+        defined, self.defined = self.defined, ""
         looked_up = [name for name, join in (("worth", "JOIN codes"), ("mark", "JOIN labels")) if join in source]
         grouped = [self.group(looked_up) for _ in range(self.one((0, 0, 0, 1, 1, 2)) if keys is None else keys)]
-        made = [f"{self.column()} AS c{number}" for number in range(columns or self.one((1, 1, 1, 2, 3)))]
+        made = [self.column() for _ in range(columns or self.one((1, 1, 1, 2, 3)))]
+        odd = self.chance(25) and not named
+        labels = self.labels(len(made), odd)
         tail = f" GROUP BY {', '.join(grouped)}" if grouped else ""
         if self.chance(8):
             tail += f" HAVING {self.released(1)} {self.one(COMPARISONS[:6])} {self.released(1)}"
         if self.chance(8):
             tail += f" ORDER BY {self.released(1)}{self.one(('', ' DESC', ' NULLS FIRST'))} LIMIT 3"
-        self.joined = False
-        shown = [f"{key} AS g{number}" if named else key for number, key in enumerate(grouped)]
-        return f"SELECT {', '.join([*shown, *made])} FROM {source}{where}{tail}"
+        self.joined, tail = False, self.own(tail)
+        if odd and "ORDER BY" not in tail and self.chance(30):
+            tail += f" ORDER BY {labels[0]} LIMIT 3"
+        shown = [f"{key} AS g{number}" if named or odd else key for number, key in enumerate(grouped)]
+        values = [f"{self.own(one)} AS {label}" for one, label in zip(made, labels, strict=True)]
+        return f"{defined}SELECT {', '.join([*map(self.own, shown), *values])} FROM {source}{where}{tail}"
+
+    @property
+    def groups(self) -> list[str]:
+        """Return what can be grouped by."""
+        return [one for one in GROUPS if not any(self.lacks(word) for word in re.findall(r"\b[ket]\b", one))]
+
+    def lacks(self, name: str) -> bool:
+        """Return whether a subquery does not give this column."""
+        return self.names.get(name, "").startswith("no_")
+
+    def own(self, text: str) -> str:
+        """Return an expression with the names that its columns have where it stands."""
+        return renamed(text, self.names)
+
+    def labels(self, count: int, odd: bool) -> list[str]:
+        """Return the names of an answer's columns."""
+        pool, turn = self.one((OWN, INTERNAL, ODD)), self.below(100)
+        usual = [f"c{number}" for number in range(count)]
+        return (
+            [quoted(pool[(turn + place) % len(pool)]) for place in range(count)] if odd and not self.neutral else usual
+        )
+
+    def called(self, columns: Collection[str], kept: Collection[str] = ()) -> dict[str, str]:
+        """Return the names of a subquery's columns; those `kept` are declared keys, which stay keys by their name."""
+        names = mapped(list(columns), self.one((0, 0, 1, 2, 3, 4, 5, 6, 7)), self.below(1000))
+        if self.neutral:
+            names = {
+                column: column if names[column] == column and column in kept else f"v_{column}" for column in names
+            }
+        return {column: quoted(name) for column, name in names.items()}
 
     def group(self, looked_up: list[str]) -> str:
         """Return one key of GROUP BY."""
         if looked_up and self.chance(60):
             return looked_up[0]
+        if self.keyed and self.chance(60):
+            return self.one(self.keyed)
         if self.joined and self.chance(50):
             return self.one(JOINED_GROUPS)
-        return self.one(PERIODS if self.chance(30) else GROUPS)
+        return self.one(PERIODS if self.chance(30) else self.groups)
 
     # SQL above released values --------------------------------------------------------------------------------------
 
@@ -76,7 +128,7 @@ class Query(Expressions):
             on = self.one(("TRUE", "CAST(a.g0 AS VARCHAR) = CAST(b.g0 AS VARCHAR)"))
             return f"WITH a AS ({one}), b AS ({other}) SELECT a.g0, a.c0 - b.c1 AS x FROM a LEFT JOIN b ON {on}"
         one, other = (self.select(keys=0, columns=1) for _ in range(2))
-        return f"{one} {self.one(('UNION ALL', 'UNION', 'EXCEPT'))} {other}"
+        return f"({one}) {self.one(('UNION ALL', 'UNION', 'EXCEPT'))} ({other})"
 
     def outer(self) -> str:
         """Return an expression over the two columns of a released table."""
@@ -104,66 +156,97 @@ class Query(Expressions):
     def windowed(self) -> str:
         """Return a SELECT whose windows are over its own aggregates."""
         source, where = self.source()
+        defined, self.defined = self.defined, ""
         key, value, other = self.group([]), self.aggregate(), self.aggregate()
         self.joined = False
         columns = f"{key}, {value} AS c0, {self.over(value, key)} AS w0, {self.over(other, key)} AS w1"
-        return f"SELECT {columns} FROM {source}{where} GROUP BY {key}"
+        return f"{defined}SELECT {self.own(columns)} FROM {source}{where} GROUP BY {self.own(key)}"
 
     # What is read ---------------------------------------------------------------------------------------------------
 
     def source(self) -> tuple[str, str]:
         """Return FROM and WHERE: the table, a subquery that filters or puts rows together, or a join."""
         kind = self.below(24)
-        self.joined = kind >= 20
+        self.joined, self.names, self.keyed = kind >= 20, {}, ()
         source = "t"
         if kind == 0:
-            source = f"(SELECT * FROM t WHERE {self.truth(2)}) s"
+            source = self.relation(self.projected() if self.chance(50) else f"SELECT * FROM t WHERE {self.truth(2)}")
         elif kind == 1:
             source = f"t {self.one(('', 'LEFT '))}JOIN codes ON {self.number(2)} = codes.code"
         elif kind == 2:
             source = f"t {self.one(('', 'LEFT '))}JOIN labels ON {self.text(2)} = labels.label"
         elif kind in (3, 4):
-            source = self.per_person()
+            source = self.relation(self.per_person())
         elif kind == 20:
-            source = self.per_person(self.partner())
+            source = f"({self.per_person(self.partner())}) s"
             self.joined = False
         elif kind == 21:
-            source = f"{self.partner()} LEFT JOIN codes ON {self.number(1)} = codes.code"
+            source = f"{self.partner()} LEFT JOIN codes ON {self.own(self.number(1))} = codes.code"
         elif kind == 22 and self.chance(50):
-            source = f"{self.per_person()} {self.one(('', 'LEFT '))}JOIN o ON s.id = o.who"
+            self.joined = False
+            source = f"({self.per_person()}) s"
+            self.joined, self.names = True, {column: f"s.{name}" for column, name in self.names.items()}
+            source += f" {self.one(('', 'LEFT '))}JOIN o ON {self.names['id']} = o.who"
         elif kind > 21:
             source = self.partner()
-        return source, f" WHERE {self.truth(3)}" if self.chance(60) else ""
+        return source, f" WHERE {self.own(self.truth(3))}" if self.chance(60) else ""
+
+    def relation(self, subquery: str) -> str:
+        """Return a subquery as what FROM names, itself or by WITH."""
+        name, turn = self.one((*INTERNAL, "t", "codes", "o", "A b", "select")), self.below(10)
+        if turn < 7:
+            return f"({subquery}) s"
+        name = "v_rows" if self.neutral else quoted(name)
+        self.defined = f"WITH {name} AS ({subquery}) "
+        return f"{name}{self.one((' s', ' AS s', ''))}"
+
+    def projected(self) -> str:
+        """Return a subquery that gives the table's columns other names."""
+        names = self.called([column for column in OWN if column != "sec"])
+        self.names = {**{column: f"no_{column}" for column in ("sec", "z")}, **names}
+        columns = ", ".join(f"{column} AS {name}" for column, name in names.items())
+        return f"SELECT {columns} FROM t WHERE {self.truth(2)}"
 
     def partner(self) -> str:
         """Return the table joined with another one about the same people."""
-        other = self.summary() if self.chance(40) else "o"
-        return f"t {self.one(('', 'LEFT '))}JOIN {other} ON {self.one(('t.id = o.who', 'o.who = t.id'))}"
+        other, who = self.summary() if self.chance(40) else ("o", "who")
+        on = self.one((f"t.id = o.{who}", f"o.{who} = t.id"))
+        return f"t {self.one(('', 'LEFT '))}JOIN {other} ON {on}"
 
-    def summary(self) -> str:
-        """Return the other table's rows put together; its columns have names of that table's columns."""
-        numbers = [
-            f"{self.one(('MIN', 'MAX', 'SUM', 'AVG', 'COUNT'))}({name}) AS {name}" for name in ("od", "oi", "om")
-        ]
-        times = [f"{self.one(('MIN', 'MAX'))}({name}) AS {name}" for name in ("oday", "oat")]
-        texts = ["CASE WHEN COUNT(*) > 1 THEN '12' ELSE 'a' END AS ot", "CASE WHEN MAX(oi) > 3 THEN 'a' END AS ok"]
-        columns = ["who", *numbers, *times, *texts, f"{self.one(('BOOL_OR', 'BOOL_AND'))}(ob) AS ob"]
+    def summary(self) -> tuple[str, str]:
+        """Return the other table's rows put together, and what the person is called there."""
+        names = self.called(JOINED)
+        values = {"who": "who"}
+        values |= {name: f"{self.one(('MIN', 'MAX', 'SUM', 'AVG', 'COUNT'))}({name})" for name in ("od", "oi", "om")}
+        values |= {name: f"{self.one(('MIN', 'MAX'))}({name})" for name in ("oday", "oat")}
+        values |= {"ot": "CASE WHEN COUNT(*) > 1 THEN '12' ELSE 'a' END", "ok": "CASE WHEN MAX(oi) > 3 THEN 'a' END"}
+        values["ob"] = f"{self.one(('BOOL_OR', 'BOOL_AND'))}(ob)"
+        columns = [f"{value} AS {names[name]}" for name, value in values.items()]
+        self.names = {column: f"t.{column}" for column in (*OWN, "z")} | {name: f"o.{names[name]}" for name in JOINED}
         where = self.one(("", " WHERE od > 1", " WHERE ok = 'a' OR ot < 'b'"))
         having = self.one(("", "", " HAVING COUNT(*) > 1", " HAVING MAX(oi) / MIN(od) < 3"))
-        return f"(SELECT {', '.join(columns)} FROM o{where} GROUP BY who{having}) o"
+        return f"(SELECT {', '.join(columns)} FROM o{where} GROUP BY o.who{having}) o", names["who"]
 
     def per_person(self, table: str = "t") -> str:
-        """Return a subquery that puts each person's rows together; its columns have names of the table's columns."""
+        """Return a subquery that puts each person's rows together."""
         keys = [key for key in ("k", "e", "b") if self.chance(20)]
         odd = self.one(NUMBERS)
         numbers = [f"{self.one(('MIN', 'MAX', 'SUM', 'AVG', 'COUNT'))}({name})" for name in NUMBERS]
         numbers[NUMBERS.index(odd)] = self.personal_number()
-        columns = ["id", *keys, *(f"{number} AS {name}" for number, name in zip(numbers, NUMBERS, strict=True))]
-        columns += [f"{self.one(('MIN', 'MAX'))}({name}) AS {name}" for name in TIMES]
-        columns += [] if "b" in keys else [f"{self.one(('BOOL_OR', 'BOOL_AND'))}(b) AS b"]
-        where = f" WHERE {self.truth(2)}" if self.chance(40) else ""
-        having = f" HAVING {self.personal_number()} {self.one(COMPARISONS)} {self.number(0)}" if self.chance(15) else ""
-        return f"(SELECT {', '.join(columns)} FROM {table}{where} GROUP BY {', '.join(['id', *keys])}{having}) s"
+        values = {"id": "id", **{key: key for key in keys}, **dict(zip(NUMBERS, numbers, strict=True))}
+        values |= {name: f"{self.one(('MIN', 'MAX'))}({name})" for name in TIMES}
+        values |= {} if "b" in keys else {"b": f"{self.one(('BOOL_OR', 'BOOL_AND'))}(b)"}
+        self.keyed = tuple(keys)
+        changed = [key for key in ("k", "e") if key in keys and self.chance(25)]
+        values |= {key: f"{self.one(('UPPER', 'LOWER'))}({key})" for key in changed}
+        where = f" WHERE {self.own(self.truth(2))}" if self.chance(40) else ""
+        compared = f"{self.one(COMPARISONS)} {self.one(NUMBER_LITERALS)}"
+        having = f" HAVING {self.own(self.personal_number())} {compared}" if self.chance(15) else ""
+        names = self.called(list(values), kept=[key for key in keys if key not in changed])
+        columns = ", ".join(f"{self.own(value)} AS {names[name]}" for name, value in values.items())
+        grouped = ", ".join(f"t.{key}" for key in ("id", *keys))
+        self.names = {column: f"no_{column}" for column in (*OWN, "z") if column not in names} | names
+        return f"SELECT {columns} FROM {table}{where} GROUP BY {grouped}{having}"
 
     def personal_number(self) -> str:
         """Return a number that a person's rows give."""
@@ -216,9 +299,9 @@ class Query(Expressions):
         if kind == 4:
             return f"COUNT({self.known(2)})"
         if kind == 5:
-            return f"COUNT(DISTINCT {self.one(('id', *GROUPS))}){filtered}"
+            return f"COUNT(DISTINCT {self.one(('id', *self.groups))}){filtered}"
         if kind == 6:
-            return f"COUNT_IF({self.truth(2)})" if self.chance(70) else f"MODE({self.one(GROUPS)}){filtered}"
+            return f"COUNT_IF({self.truth(2)})" if self.chance(70) else f"MODE({self.one(self.groups)}){filtered}"
         value = self.bounded()
         if kind == 7:
             share = self.one(("0", "0.1", "0.5", "0.9", "1", "[0.25, 0.5, 0.75]"))
@@ -270,6 +353,6 @@ class Query(Expressions):
         return f"-({a})"
 
 
-def query(seed: int) -> str:
-    """Return the query of a seed, the same every time."""
-    return Query(seed).text_of_query()
+def query(seed: int, *, neutral: bool = False) -> str:
+    """Return the query of a seed, the same every time; `neutral`: with names that nothing else has."""
+    return Query(seed, neutral).text_of_query()

@@ -4,6 +4,7 @@ Everybody is in a cohort of their own, so one statement over a crowd in many sta
 states are also computed alone among calm people: the file's statistics, and so the database's plan, differ there.
 """
 
+import json
 import resource
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from discretion.query import Query, parse
 from discretion.query.division import Division
 from discretion.statistics import Measure, Statistics
 from fuzz.grammar import query as written
+from fuzz.renaming import unlike
 from fuzz.worlds import COUNTED, CROWD, World
 
 SLOWEST, FACTOR = 1.0, 10.0  # a state may take this many seconds, and this many times as long as calm rows
@@ -128,16 +130,14 @@ class Fuzz:
 
     def ask(self, seed: int, sql: str = "") -> list[Asked]:
         """Return the private parts of an accepted statement; anything but a refusal is a violation."""
+        neutral = "" if sql else written(seed, neutral=True)
         sql = sql or written(seed)
         try:
-            division, queries = self._queries(sql, self.world.known(seed))
-            for query in queries:
-                for one in query.aggregates:
-                    if one.kind not in COUNTED:
-                        parts(one)
-                self.world.engine.check(self.world.request(query, self.world.calm, seed))
-        except (QueryRefused, Unsuitable):
+            division, queries = self.checked(sql, seed)
+        except (QueryRefused, Unsuitable) as refusal:
             self.refused += 1
+            if neutral not in ("", sql) and (reason := unlike(self, neutral, seed, refusal)):
+                self._found("is refused by its names", sql, detail=reason)
             return []
         except Exception as failure:
             self._found("fails before the charge", sql, detail=repr(failure))
@@ -149,7 +149,19 @@ class Fuzz:
             self.divided += 1
             self._release_above(division, sql)
         self.joined += any(query.partners for query in queries)
+        if neutral not in ("", sql) and (reason := unlike(self, neutral, seed, (division, queries))):
+            self._found("means something else by its names", sql, detail=reason)
         return [Asked(seed=seed, sql=sql, query=query) for query in queries]
+
+    def checked(self, sql: str, seed: int) -> tuple[Division | None, Sequence[Query]]:
+        """Return how a statement is divided, and its private parts, if it would be accepted."""
+        division, queries = self._queries(sql, self.world.known(seed))
+        for query in queries:
+            for one in query.aggregates:
+                if one.kind not in COUNTED:
+                    parts(one)
+            self.world.engine.check(self.world.request(query, self.world.calm, seed))
+        return division, queries
 
     def _queries(self, sql: str, known: Mapping[str, Table]) -> tuple[Division | None, Sequence[Query]]:
         """Return the private parts of a statement, and how it is divided if it computes something from them."""
@@ -236,7 +248,7 @@ class Fuzz:
         for value in RELEASED:
             released = [np.full(len(query.groups), value) for _ in query.asked]
             try:
-                query.finish(released)
+                json.dumps(query.finish(released))  # as the ledger keeps it
             except Exception as failure:
                 self._found("fails by a released value", sql, detail=f"{value}: {failure!r}")
                 return

@@ -1,5 +1,6 @@
 """Bugs that were found once, planted again: the fuzzer finds each of them, with queries of its own grammar."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
@@ -14,8 +15,8 @@ from sqlglot import exp
 from discretion.engines import engine
 from discretion.engines import statement as built
 from discretion.engines.duckdb import DuckDB
+from discretion.query import gather, operation, value
 from discretion.query import kind as types
-from discretion.query import operation, value
 from discretion.query.rowset import RowSet
 from fuzz.grammar import query
 from fuzz.neighbours import Fuzz
@@ -34,6 +35,12 @@ def seeds(*words: str, without: tuple[str, ...] = (), most: int = 12) -> list[in
     texts = sorted(written().items(), key=lambda one: len(one[1]))
     found = [s for s, text in texts if all(w in text for w in words) and not any(w in text for w in without)]
     return found[:most]
+
+
+def changed_keys() -> list[int]:
+    """Return the seeds of queries that group by a column of a subquery which is a function of the key of its name."""
+    changed = re.compile(r"(?:UPPER|LOWER)\(([ke])\) AS \1,.* GROUP BY (?:.*, )?\1(?:,|$)")
+    return [seed for seed, text in written().items() if changed.search(text)][:3]
 
 
 def no_rehearsal(patch: pytest.MonkeyPatch) -> None:
@@ -130,6 +137,18 @@ def repeated_rows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(built._Build, "can_exceed", False)
 
 
+def keys_by_name(patch: pytest.MonkeyPatch) -> None:
+    """UPPER(k) AS k in a subquery is taken for the declared key k, whose values are others."""
+    whole = gather._Gather.column
+
+    def column(self: Any, name: str, node: exp.Expr) -> Any:
+        found = whole(self, name, node)
+        used = {one.name for one in node.find_all(exp.Column)}
+        return replace(found, columns=found.columns | ({name} & used & {"k", "e"}))
+
+    patch.setattr(gather._Gather, "column", column)
+
+
 ODD_DATES = [
     f"SELECT COUNT(*) AS c FROM t WHERE d > 50 AND day > DATE {text}" for text in ("'2024-W01-1'", "'20240101'")
 ]
@@ -142,9 +161,10 @@ PLANTED: dict[str, tuple[Plant, str, Callable[[], list[Any]]]] = {
     "texts": (unbounded_texts, "needs more memory by a row", lambda: [LONG]),
     "released": (failing_arithmetic, "fails by a released value", lambda: seeds(") / COUNT(*)", without=(" OVER ",))),
     "complete": (wrong_completeness, "calls a count exact", lambda: seeds("COUNT(LN(", without=("WHERE", "GROUP"))),
-    "joins": (joins_like_one_table, "moves further", lambda: seeds("SUM(", "LEFT JOIN o", "GROUP BY", most=6)),
-    "repeated": (repeated_rows, "moves further", lambda: seeds("SUM(", "JOIN o", without=("GROUP BY id",), most=4)),
-    "parts": (unbounded_rows, "moves further", lambda: seeds("SUM(", " OVER ", without=("GROUP BY id",), most=4)),
+    "joins": (joins_like_one_table, "moves further", lambda: seeds("SUM(", "LEFT JOIN o", "GROUP BY", most=16)),
+    "repeated": (repeated_rows, "moves further", lambda: seeds("SUM(", "JOIN o", without=("GROUP BY t.id",), most=4)),
+    "parts": (unbounded_rows, "moves further", lambda: seeds("SUM(", " OVER ", without=("GROUP BY t.id",), most=4)),
+    "names": (keys_by_name, "means something else by its names", changed_keys),
     "rows": (unbounded_rows, "moves further than the noise", lambda: seeds("SUM(", most=6)),
 }
 

@@ -4,6 +4,7 @@ A private part is an inner SELECT with aggregates over a protected table. It bec
 its keys and its aggregates, one row a group. Everything around it is done to released values.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -14,10 +15,12 @@ from discretion.errors import QueryRefused
 from discretion.query import Query, parse, statement
 from discretion.query.aggregation import AGGREGATES
 from discretion.query.key import bare
+from discretion.query.relation import Tables, relation
 from discretion.query.scalar import shown, unbracketed
 
 PART = "part_"  # what the tables of parts are called
 MOST_PARTS = 8
+_OURS = re.compile(r"_[ak]\d+", re.IGNORECASE)  # columns of parts
 _KEPT = (
     "qualify",
     "order",
@@ -158,6 +161,8 @@ class _Above:
         self.whole, self.divide, self.known = select, divide, known
         self.items = [one.this if isinstance(one, exp.Alias) else one for one in select.expressions]
         self.names = [_name(one) for one in select.expressions]
+        for name in filter(_OURS.fullmatch, self.names):
+            raise QueryRefused(f"Column {name}: this name is taken by us. Give it another one with AS.")
         self.keys = {_text(one): one for one in self._keys()}
         self.aggregates: dict[str, exp.Expr] = {}
 
@@ -177,6 +182,8 @@ class _Above:
             clause = self.whole.args.get(name)
             if isinstance(clause, list):
                 outer.set(name, [self.over(one.copy(), True) for one in clause])
+            elif isinstance(clause, exp.Order):
+                outer.set(name, exp.Order(expressions=[self._term(one.copy()) for one in clause.expressions]))
             elif clause is not None:
                 outer.set(name, self.over(clause.copy(), True) if name != "with_" else clause.copy())
         return outer.from_(f"{PART}{self._part()}")
@@ -187,18 +194,39 @@ class _Above:
             return []
         if group.args.get("all"):
             return [item for item in self.items if not _aggregates_in(item) and item.find(exp.Window) is None]
+        columns = self._columns()
         aliases = {
             one.alias.lower(): one.this
             for one in self.whole.expressions
-            if isinstance(one, exp.Alias) and one.alias.lower() not in self._columns()
+            if isinstance(one, exp.Alias) and one.alias.lower() not in columns
         }
         terms = [_numbered(term, self.items) for term in group.expressions]
-        return [aliases.get(one.name.lower(), one) if isinstance(one, exp.Column) else one for one in terms]
+        return [
+            aliases.get(one.name.lower(), one) if isinstance(one, exp.Column) and not one.table else one
+            for one in terms
+        ]
 
     def _columns(self) -> set[str]:
-        tables = self.divide.protected
-        named = [node.name.lower() for node in self.whole.find_all(exp.Table)]
-        return {column.lower() for name in named if name in tables for column in tables[name].columns}
+        """Return the names that columns of the rows have; nothing if the part will be refused."""
+        try:
+            found = relation(self._reading(exp.select(), "from_", "joins"), Tables(self.divide.protected))
+        except QueryRefused:
+            return set()
+        return {name for columns in found.scope.relations.values() for name in columns}
+
+    def _reading(self, question: exp.Select, *clauses: str) -> exp.Select:
+        """Return a question that reads these clauses of the SELECT, and what WITH has defined for them."""
+        for name in clauses:
+            question.set(name, self.whole.args.get(name) and _copied(self.whole.args[name]))
+        if self.known:
+            question.set("with_", exp.With(expressions=[one.copy() for one in self.known.values()]))
+        return question
+
+    def _term(self, term: exp.Expr) -> exp.Expr:
+        """Return a term of ORDER BY: by itself, a name is that of a column of the answer first."""
+        node = term.this
+        shown = isinstance(node, exp.Column) and not node.table and node.name.lower() in map(str.lower, self.names)
+        return term if shown else self.over(term, True)
 
     def over(self, node: exp.Expr, aliases: bool) -> exp.Expr:
         """Return an expression over the columns of the part."""
@@ -242,12 +270,9 @@ class _Above:
     def _part(self) -> int:
         """Return the number of the part that has these keys and aggregates."""
         question = exp.select(*(one.copy() for one in (*self.keys.values(), *self.aggregates.values())))
-        for name in ("from_", "joins", "where"):
-            question.set(name, self.whole.args.get(name) and _copied(self.whole.args[name]))
+        question = self._reading(question, "from_", "joins", "where")
         if self.keys:
             question.set("group", exp.Group(expressions=[one.copy() for one in self.keys.values()]))
-        if self.known:
-            question.set("with_", exp.With(expressions=[one.copy() for one in self.known.values()]))
         if not self.aggregates:
             raise QueryRefused("A question must ask for an aggregate, such as COUNT(*) or AVG(column).")
         query = parse(question.sql("duckdb", comments=False), self.divide.protected)

@@ -119,8 +119,9 @@ class _Gather:
         self.aliases[name.lower()] = found
         value = scalar(found, self.scope)
         declared = value.columns - {self.inner.table.person}
-        # A declared key stays one by its own name only: what is known of it is looked up by that name.
-        kept = value.columns if declared <= {name} else value.columns - declared
+        # A declared key stays one by its own name only, as it is: what is known of it is looked up by that name.
+        own = isinstance(value.plain.unnest(), exp.Column) and declared <= {name}
+        kept = value.columns if own else value.columns - declared
         if self.inner.table.person in kept and not is_person(value, self.inner.table):
             kept |= {f"{name}()"}  # computed from the person, by whatever name, it is not the person
         return replace(value, columns=kept)

@@ -86,8 +86,9 @@ class Output:
             if not 1 <= number <= len(self.named):
                 raise QueryRefused(f"ORDER BY {node.this} names no column; there are {len(self.named)}.")
             expression = self.named[number - 1].expression
-        else:
-            expression = self.released(node)
+        else:  # by itself, a name is that of a column of the answer first; in an expression, of a column of the rows
+            shown = self._shown(node) if isinstance(node, exp.Column) else None
+            expression = self.released(node) if shown is None else shown.expression
         return Order(
             expression=expression.copy(),
             descending=bool(term.args.get("desc")),
@@ -167,10 +168,15 @@ class Output:
             return None
         return next((i for i, key in enumerate(self.keys) if bare(key.plain) == text), None)
 
+    def _shown(self, node: exp.Column) -> OutputColumn | None:
+        """The column of the answer that has this name."""
+        named = (column for column in self.named if not node.table and column.name.lower() == node.name.lower())
+        return next(named, None)
+
     def _by_name(self, node: exp.Column) -> exp.Expr:
-        for column in self.named:
-            if not node.table and column.name.lower() == node.name.lower():
-                return column.expression.copy()
+        shown = self._shown(node)
+        if shown is not None:
+            return shown.expression.copy()
         self.found.scope.find(node)
         raise QueryRefused(
             f"{node.name} is a column of people's rows, which are never listed. Put it in an aggregate such as "

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from sqlglot import exp
@@ -68,7 +69,9 @@ def evaluate(node: exp.Expr, environment: Environment) -> Any:
     row = FUNCTIONS.get(type(node))
     if row is None:
         refuse(node)
-    return row.of(node, [evaluate(part, environment) for name in row.operands for part in _parts(node.args.get(name))])
+    found = row.of(node, [evaluate(part, environment) for name in row.operands for part in _parts(node.args.get(name))])
+    # An answer is whole numbers, doubles, texts and dates.
+    return (int(found) if found.denominator == 1 else float(found)) if isinstance(found, Fraction) else found
 
 
 def _parts(argument: Any) -> list[exp.Expr]:

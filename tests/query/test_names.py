@@ -1,0 +1,63 @@
+"""A name can belong to a column of the rows, of a subquery and of the answer: it is told apart as in plain SQL."""
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import discretion as dn
+from discretion.errors import QueryRefused
+
+ROWS = 600
+TABLE = pa.table(
+    {
+        "id": range(ROWS),
+        "epsilon": [1_000.0] * ROWS,
+        "n": [1 + number % 5 for number in range(ROWS)],
+        "k": ["aBc"[number % 3] for number in range(ROWS)],
+    }
+)
+SAME = [
+    "SELECT -n AS n, COUNT(*) AS c FROM t GROUP BY n ORDER BY n LIMIT 2",
+    "SELECT -n AS n, COUNT(*) AS c FROM t GROUP BY n ORDER BY n + 0 LIMIT 2",
+    "SELECT UPPER(k) AS k, COUNT(*) AS c FROM t GROUP BY k ORDER BY k",
+    "SELECT n % 2 AS odd, ROUND(n) AS whole, COUNT(*) AS c FROM t GROUP BY n ORDER BY n",
+    "SELECT -n AS n, COUNT(*) AS c, SUM(COUNT(*)) OVER () AS s FROM t GROUP BY n ORDER BY n LIMIT 2",
+    "WITH s AS (SELECT id, n AS z FROM t) SELECT -z AS z, COUNT(*) AS c, SUM(COUNT(*)) OVER () AS s FROM s "
+    "GROUP BY z ORDER BY z",
+    "SELECT z % 3 AS z, COUNT(*) AS c, SUM(COUNT(*)) OVER () AS s FROM (SELECT id, n AS z FROM t) GROUP BY z ORDER BY "
+    "z + 0",
+]
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> dn.Connection:
+    db = dn.connect(tmp_path_factory.mktemp("names") / "l.discretion")
+    db.protect("t", TABLE, person="id", epsilon="epsilon", keys={"k": ["a", "B", "c"]}, bounds={"n": (1, 5)})
+    return db
+
+
+@pytest.mark.parametrize("sql", SAME)
+def test_a_name_means_what_it_means_in_plain_sql(sql: str, db: dn.Connection) -> None:
+    """Such as which rows LIMIT leaves, and that an answer with exact numbers can be kept."""
+    with duckdb.connect() as plain:
+        plain.register("t", TABLE)
+        truth = plain.sql(sql).fetchall()
+    found = [tuple(round(one) if isinstance(one, float) else one for one in row) for row in db.sql(sql, share=0.01)]
+    assert len(truth) == len(found)
+    for mine, theirs in zip(found, truth, strict=True):
+        assert mine[0] == theirs[0]
+        assert mine[1:] == pytest.approx(theirs[1:], abs=30)
+
+
+def test_a_key_that_was_changed_is_not_the_key_of_its_name(db: dn.Connection) -> None:
+    """Its values are others, and rows with other values than the declared ones would be left out."""
+    for shown in ("UPPER(k)", "k || 'x'"):
+        with pytest.raises(QueryRefused, match="known in public"):
+            db.explain(f"SELECT k, COUNT(*) AS c FROM (SELECT id, {shown} AS k FROM t GROUP BY id, t.k) GROUP BY k")
+    same = "SELECT UPPER(k) AS u, COUNT(*) AS c FROM (SELECT id, (k) AS k FROM t GROUP BY id, t.k) GROUP BY u"
+    assert {"A", "B", "C"} == set(db.sql(same, share=0.01).columns["u"])
+
+
+def test_names_of_released_columns_are_taken(db: dn.Connection) -> None:
+    with pytest.raises(QueryRefused, match="_k0: this name is taken"):
+        db.explain("SELECT k, COUNT(*) AS _k0, SUM(COUNT(*)) OVER () AS s FROM t GROUP BY k HAVING _k0 > 10")
