@@ -105,18 +105,19 @@ def bias(share: Floats, heads: Integers, means: Means, offset: float) -> float:
 
     With μ_c = μ + δ_c, |δ_c| ≤ spread/2, the two terms separate; the first is convex in μ, so an end attains it.
     """
-    missing = over(heads, share - 1)
+    left = heads * (share - 1)
+    missing = float(left.sum())
     if abs(missing) < 1e-9 * int(heads.sum()):  # weights rescaled to add up to everybody, but for rounding
         missing = 0.0
-    ends = (means.low + means.spread / 2, means.high - means.spread / 2)
-    common = max(abs(missing * ends[0] + offset), abs(missing * ends[1] + offset))
-    return common + means.spread / 2 * over(heads, np.abs(share - 1))
+    half = means.spread / 2
+    common = max(abs(missing * (means.low + half) + offset), abs(missing * (means.high - half) + offset))
+    return common + half * float(np.abs(left).sum()) if half else common
 
 
 def assignment(share: Floats, heads: Integers, means: Means) -> float:
     """Variance of Σ (v_u − 1) x_u, over that of one x, if preferences fall on people at random; else bias covers it."""
-    people, left = int(heads.sum()), share - 1
-    if people < 2 or not means.at_random:
+    people, left = int(heads.sum()) if means.at_random else 0, share - 1
+    if people < 2:
         return 0.0
     squared, total = over(heads, left**2), over(heads, left)
     return max(0.0, squared - total**2 / people) * people / (people - 1)
@@ -161,7 +162,7 @@ def total_error(
     before = _total_error(aggregate, specification, belief, share, offset, variance)
     if value is None or belief.beta is None or not before.noise:
         return before
-    unit, fixed = _unit(aggregate, specification)
+    unit, fixed = _unit(aggregate, specification.size)
     reach = before.bias + before.pull + 3 * before.noise
     ends = ((value - reach - fixed) / unit, (value + reach - fixed) / unit)
     means = (ends[0] / specification.size, ends[1] / specification.size)
@@ -169,9 +170,10 @@ def total_error(
     return min(before, after, key=lambda error: error.half_width())
 
 
-def _unit(aggregate: Aggregate, specification: Specification) -> tuple[float, float]:
-    """Return what a step of the total is in the answer, and what is added to it."""
-    step, origin, people = float(aggregate.step), float(aggregate.origin), specification.size
+@lru_cache(maxsize=256)
+def _unit(aggregate: Aggregate, people: int) -> tuple[float, float]:
+    """Return what a step of the total of so many people is in the answer, and what is added to it."""
+    step, origin = float(aggregate.step), float(aggregate.origin)
     if aggregate.kind == "mean":
         return step / people, origin
     return step, origin * people if aggregate.size_is_public else 0.0
@@ -187,16 +189,16 @@ def _total_error(
     between: tuple[float, float] | None = None,
 ) -> Error:
     """Return the error, where the mean of all people surely lies `between` these, in steps."""
-    unit, _ = _unit(aggregate, specification)
+    unit, _ = _unit(aggregate, specification.size)
     heads, parts_of_error = specification.heads, []
     for used in [belief, Belief()] if belief.beta else [belief]:
         means = believed(aggregate, used)
         if between is not None:
             means = _narrowed(aggregate, means, between)
-        usual = None
+        usual, scatter = None, assignment(share, heads, means)
         if means.at_random and used.expect is None:
-            usual = variance + usual_variance(aggregate, used) * assignment(share, heads, means)
-        drawn = sqrt(variance + means.variance * assignment(share, heads, means))
+            usual = variance + usual_variance(aggregate, used) * scatter
+        drawn = sqrt(variance + means.variance * scatter)
         off, further = bias(share, heads, means, offset), lump(share, heads, means)
         expected = None if usual is None else unit * sqrt(off**2 + usual)
         parts_of_error.append((unit * off, unit * drawn, unit * further, used, expected))
@@ -207,7 +209,12 @@ def _total_error(
 
 def limits(aggregate: Aggregate, specification: Specification) -> tuple[float, float]:
     """Return where the truth can lie at all, in the units of the answer."""
-    step, origin, people = float(aggregate.step), float(aggregate.origin), specification.size
+    return _limits(aggregate, specification.size)
+
+
+@lru_cache(maxsize=256)
+def _limits(aggregate: Aggregate, people: int) -> tuple[float, float]:
+    step, origin = float(aggregate.step), float(aggregate.origin)
     if aggregate.kind == "mean":
         return origin + step * aggregate.lower, origin + step * aggregate.upper
     if aggregate.kind == "variance":
@@ -285,12 +292,11 @@ def ratio_errors(
     aggregate: Aggregate, specification: Specification, belief: Belief, weights: Floats, coins: float = 0.0
 ) -> dict[str, Any]:
     """Return the fields of a ratio: the form of least predicted error, and that error before and after the release."""
-    at = [
-        (form, partial(ratio_error, aggregate, specification, belief, weights, form, coins))
-        for form in forms(aggregate)
-    ]
-    form, error_at = min(at, key=lambda found: found[1]().ranked)
-    return {"form": form, "error": error_at(), "error_at": error_at}
+    found = []
+    for form in forms(aggregate):
+        error_at = partial(ratio_error, aggregate, specification, belief, weights, form, coins)
+        found.append({"form": form, "error": error_at(), "error_at": error_at})
+    return min(found, key=lambda fields: fields["error"].ranked)
 
 
 def _sample_error(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import sqrt
+from math import gcd, sqrt
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,7 @@ class Linear:
     @cached_property
     def unit(self) -> int:
         """The largest whole number of micro-ε that divides every weight: totals and noise are counted in it."""
-        return unit_of(np.array(self.weights))
+        return gcd(*self.weights) or MICRO
 
     @property
     def full_weight(self) -> float:

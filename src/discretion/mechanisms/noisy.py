@@ -1,6 +1,7 @@
 """Noisy: how far the noise of released sums moves a mean or a variance, by the delta method."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 from typing import Any
 
@@ -16,19 +17,18 @@ from discretion.statistics import Aggregate
 class Noisy:
     """Moments of positions from −1 to 1, per row, as they are released: how far noise moves what is made of them."""
 
-    lines: Floats  # (moment, part)
-    deviations: Floats  # of the parts
+    lines: tuple[tuple[float, float, float], ...]  # for each part: how far its noise moves rows, Σx and Σx²
+    weight: float  # of all rows together, in micro-ε
 
     @classmethod
     def of(cls, aggregate: Aggregate, form: Form, weight: float) -> "Noisy":
         """Return those of a form where the rows have so much weight together."""
-        scales = np.array([float(part.scale) for part in form]) / sizes(form, aggregate)
-        return cls(lines=moments(form, aggregate), deviations=sqrt(2) * scales * (MICRO / weight))
+        return cls(lines=_lines(form, aggregate), weight=weight)
 
     def deviation(self, rows: Floats | float, first: Floats | float, second: Floats | float) -> Any:
         """Return the standard deviation of so many times each moment, added up."""
-        factors = np.stack(np.broadcast_arrays(rows, first, second), axis=-1)
-        return np.sqrt(np.square((factors @ self.lines) * self.deviations).sum(axis=-1))
+        parts = (rows * by_rows + first * by_first + second * by_second for by_rows, by_first, by_second in self.lines)
+        return np.sqrt(sum(part * part for part in parts)) / self.weight
 
     def mean(self, away: float) -> float:
         """Return that of a mean at most so far from the middle: Σx − m·rows."""
@@ -56,3 +56,11 @@ class Noisy:
             return nearest, furthest
         furthest = min(furthest, (near + 3 * first) / (1 - 3 * rows))
         return min(max(nearest, (near - unsure - 3 * first) / (1 + 3 * rows)), furthest), furthest
+
+
+@lru_cache(maxsize=1024)
+def _lines(form: Form, aggregate: Aggregate) -> tuple[tuple[float, float, float], ...]:
+    """Return how far the noise of each part moves the moments, at a weight of one micro-ε."""
+    scales = np.array([float(part.scale) for part in form]) / sizes(form, aggregate)
+    moved = moments(form, aggregate) * scales * (sqrt(2) * MICRO)  # (moment, part)
+    return tuple((rows, first, second) for rows, first, second in moved.T.tolist())

@@ -66,7 +66,7 @@ def propose(
         return rank.at_level(threshold, aggregate, specification, belief, scheme.sample)
     refuse_keys(aggregate)
     refuse_nobody(specification)
-    inner = replace(aggregate, complete=False)
+    inner = replace(aggregate, complete=False) if aggregate.complete else aggregate
     rescale = belief.beta is not None if rescaled is None else rescaled
     return best_level(threshold, specification, lambda t: _tuned(inner, specification, belief, t, rescale))
 
