@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 import pytest
 
@@ -14,7 +15,7 @@ from discretion.declaration.table import Table
 from discretion.engines import Cohorts, Rows
 from discretion.engines import engine as engine_module
 from discretion.engines.duckdb import DuckDB
-from discretion.engines.duckdb.companion import Directory
+from discretion.engines.duckdb.companion import Companion, Directory
 from discretion.engines.duckdb.repetition import repeats
 from discretion.errors import EngineFailed
 from discretion.noise import ALWAYS, simulation
@@ -125,8 +126,8 @@ def test_a_directory_lists_everybody_and_nobody_else() -> None:
             )
             directory = Directory.of(min(known), max(known), 2, [batch])
             assert directory is not None
-            found = directory.places_of(pa.array(asked, pa.int64())).tolist()
-            assert [known.get(one, 2) for one in asked] == found
+            found = directory.found(pa.array(asked, pa.int64())).tolist()
+            assert [known.get(one, 2) for one in asked] == [2 if one < 0 else directory.places[one] for one in found]
             assert Directory.of(min(known), max(known), 2, [batch, batch]) is None
 
 
@@ -145,10 +146,10 @@ def test_people_whose_numbers_lie_far_apart_are_joined(
 
 def test_a_directory_that_is_off_by_one_would_be_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sql = QUESTIONS[0]
-    engine, shifted = DuckDB(threads=1), Directory.places_of
+    engine, shifted = DuckDB(threads=1), Directory.found
     people = engine.attach("r", register(pa.int64()))
     joined = ask(engine, engine.attach("t", visits(pa.int64())), people, sql)
-    monkeypatch.setattr(Directory, "places_of", lambda own, who: np.roll(shifted(own, who), 1))
+    monkeypatch.setattr(Directory, "found", lambda own, who: np.roll(shifted(own, who), 1))
     assert not same(joined, ask(engine, files(visits(pa.int64()), tmp_path, 1), people, sql))
 
 
@@ -160,6 +161,40 @@ def test_somebody_with_too_many_rows_is_found_by_sorting(most: int) -> None:
     assert not repeats([], 0, most)
     with pytest.raises(EngineFailed):  # more rows than there were
         repeats([pa.record_batch({"owner": pa.array([1, 2], pa.uint64())})], 1, most)
+
+
+@pytest.mark.parametrize("limit", [3, 255])
+def test_rows_are_counted_while_owners_are_looked_up(limit: int) -> None:
+    """Every table of four rows of two people, a stranger and nobody, and somebody with 255 rows or more."""
+    listed = {"person": pa.array([7, 8], pa.int64()), "place": pa.array([0, 1], pa.uint8())}
+    directory = Directory.of(7, 8, 2, [pa.record_batch(listed)])
+    assert directory is not None
+    for owners in product([7, 8, 9, None], repeat=4):
+        everybody = [*owners, *[8] * (limit - 3)]
+        batch = {"file": [0] * len(everybody), "row": range(len(everybody)), "person": pa.array(everybody, pa.int64())}
+        rows = pa.record_batch({name: pa.array(column, pa.int64()) for name, column in batch.items()})
+        made = Companion.empty([len(everybody)], [0.1, 0.2], 1).with_owners([rows], directory)
+        known = [one for one in everybody if one is not None]
+        counted = 9 not in known and known.count(8) < 256  # else the rows are sorted
+        assert (max(map(known.count, (7, 8))) if counted else None) == made.most_rows
+        assert [{7: 0, 8: 1}.get(one, 2) for one in everybody] == made.numbers.tolist()
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_rows_counted_beside_a_register_bound_like_sorted_ones(
+    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql, known = "SELECT COUNT(*) FROM t", visits(pa.int64()).filter(pc.field("id") < 25)  # nobody is a stranger
+    source, people, engine = files(known, tmp_path, 1), written(register(pa.int64()), tmp_path), DuckDB(threads=1)
+    counted, told = (
+        ask(engine, source, people, sql, bound=most),
+        "discretion.engines.duckdb.beside.Companions.most_rows",
+    )
+    assert max(map(known["id"].to_pylist().count, range(25))) == engine.backend.companions.most_rows("id", source)
+    monkeypatch.setattr(told, lambda *_: None)
+    assert same(counted, ask(DuckDB(threads=1), source, people, sql, bound=most))
+    monkeypatch.setattr(told, lambda *_: 1)  # a number that is too small would be noticed
+    assert not same(counted, ask(DuckDB(threads=1), source, people, sql, bound=most))
 
 
 @pytest.mark.parametrize("sql", QUESTIONS)

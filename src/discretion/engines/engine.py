@@ -143,8 +143,8 @@ class Engine:
         for one in rows.query.tables:
             if dict(one.columns) != self.schema(one.source):
                 raise EngineFailed(OTHER_COLUMNS.format(name=one.name))
+        beside = self.backend.beside(rows, register, self._held(rows.sources, states))  # it may count rows, too
         owned, bounded = self._count(table.source, states["protected"], table.person, table.rows_per_person)
-        beside = self.backend.beside(rows, register, self._held(rows.sources, states))
         once = not register or beside is not None
         who = exp.column(table.person, quoted=True)
         held = self._held({"protected": table.source}, {"protected": states["protected"]})

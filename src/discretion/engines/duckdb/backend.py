@@ -16,11 +16,10 @@ from discretion.engines.duckdb.connections import GUESSED, MEMORY_LIMIT, TIME_LI
 from discretion.engines.duckdb.identity import Contents, marks
 from discretion.engines.duckdb.place import ZONED, content_names, is_database, is_table
 from discretion.engines.duckdb.rehearsal import in_file, in_table
-from discretion.engines.duckdb.repetition import MOST_SORTED, hashed, repeats
+from discretion.engines.duckdb.repetition import BATCH, MOST_SORTED, hashed, repeats
 from discretion.engines.rehearsal import MadeUp
 from discretion.engines.rows import Rows
 from discretion.engines.statement import Beside
-from discretion.engines.survey import PART
 from discretion.errors import QueryRefused
 
 
@@ -94,12 +93,16 @@ class DuckDBBackend(Backend):
     def exceeds(self, person: exp.Expr, most: int, rows: int, held: Held) -> bool | None:
         """Tell whether somebody has more than `most` rows, by sorting what their identifiers hash to.
 
-        Two people of one hash look like one person: rows are then bounded that did not need to be.
+        Two people of one hash look like one person: rows are then bounded that did not need to be. Nothing is sorted
+        if the rows were counted while each was looked up in a register.
         """
+        place = held.places.get("protected", "")
+        if place and (found := self.companions.most_rows(person.name, place)) is not None:
+            return found > most
         if rows > MOST_SORTED:
             return None
         with self.connections.connected(held.places, held.tables) as connection:
-            batches = connection.sql(self.dialect.text(hashed(person))).to_arrow_reader(PART)
+            batches = connection.sql(self.dialect.text(hashed(person))).to_arrow_reader(BATCH)
             return repeats(batches, rows, most)
 
     def beside(self, rows: Rows, register: Mapping[str, str], held: Held) -> Beside | None:

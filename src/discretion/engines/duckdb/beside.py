@@ -15,6 +15,7 @@ from discretion.engines.dialect import Dialect
 from discretion.engines.duckdb.companion import Companion, Directory, Owners
 from discretion.engines.duckdb.connections import Connections
 from discretion.engines.duckdb.place import is_numbered, paths, stamps
+from discretion.engines.duckdb.repetition import BATCH
 from discretion.engines.memory import packed
 from discretion.engines.person import among_texts
 from discretion.engines.rows import Rows
@@ -31,6 +32,7 @@ class Companions:
     def __init__(self, connections: Connections, dialect: Dialect) -> None:
         self._connections, self._dialect = connections, dialect
         self.kept: dict[tuple[Any, ...], Companion | None] = {}
+        self._most_rows: dict[tuple[Any, ...], int | None] = {}  # see `most_rows`: of one column in one state
 
     def beside(self, rows: Rows, register: Mapping[str, str], held: Held) -> Beside | None:
         """Return the cohorts next to the rows; None if the table has its own column, or its rows have no numbers."""
@@ -49,9 +51,11 @@ class Companions:
         names = ("protected", "register") if register else ("protected",)
         sources = {name: held.places[name] for name in names if name in held.places}
         tables = {name: held.tables[name] for name in names if name in held.tables}
-        files = tuple(stamp for one in sources.values() for stamp in stamps(one))
-        mark: tuple[Any, ...] = (str(owners), *(held.states[name] for name in names), files)
+        files = {name: tuple(stamps(one)) for name, one in sources.items()}  # before any of them is read
+        mark: tuple[Any, ...] = (str(owners), *(held.states[name] for name in names), *files.values())
         found = self._once(mark, lambda: self._enrolled(owners, sources, tables))
+        if found is not None:
+            self._most_rows = {(table.person, place, files["protected"]): found.most_rows}
         if found is not None and cohorts.changes is not None:
             enrolled, (who, few) = found, among_texts(owners.person_column, owners.person_type, cohorts.changes)
             mark = (*mark, hashlib.sha256(packed(cohorts.changes)).hexdigest(), cohorts.count)
@@ -59,6 +63,10 @@ class Companions:
             text = self._dialect.text(owners.changes(who))
             found = self._once(mark, lambda: _changed(connected, text, enrolled, cohorts.count))
         return None if found is None else found.beside(cohorts.levels, cohorts.count)
+
+    def most_rows(self, person: str, place: str) -> int | None:
+        """Return how many rows somebody has at most, if the last companion was found in the same files."""
+        return self._most_rows.get((person, place, tuple(stamps(place))))
 
     def _once(self, mark: tuple[Any, ...], make: Callable[[], Companion | None]) -> Companion | None:
         """Return what `make` makes; it is made once for a mark."""
@@ -76,13 +84,15 @@ class Companions:
             places = np.arange(len(found), dtype=np.min_scalar_type(len(found)))
             connection.register("found", pa.table({"preference": found, "place": places}))
             empty = Companion.empty(sizes, found.to_pylist(), threads)
+            if not any(sizes):
+                return None
             if (directory := self._directory(connection, owners, len(found))) is not None:
-                owned = connection.sql(self._dialect.text(owners.owned)).to_arrow_reader(survey.PART)
-                return empty.with_owners(owned, directory) if any(sizes) else None
+                owned = connection.sql(self._dialect.text(owners.owned)).to_arrow_reader(BATCH)
+                return empty.with_owners(owned, directory)
             parts = 1 + sum(sizes) // survey.PART if owners.register_person else 1
             texts = (self._dialect.text(owners.places(part, parts)) for part in range(parts))
-            batches = (batch for text in texts for batch in connection.sql(text).to_arrow_reader(survey.PART))
-            return empty.with_places(batches) if any(sizes) else None
+            batches = (batch for text in texts for batch in connection.sql(text).to_arrow_reader(BATCH))
+            return empty.with_places(batches)
 
     def _directory(self, connection: duckdb.DuckDBPyConnection, owners: Owners, nobody: int) -> Directory | None:
         """Return a directory of a register whose people are whole numbers that lie close together."""
@@ -91,13 +101,13 @@ class Companions:
         ((first, last, people),) = connection.sql(self._dialect.text(owners.span)).fetchall()
         if not people or last - first >= SPARSE * people:
             return None
-        listed = connection.sql(self._dialect.text(owners.listed)).to_arrow_reader(survey.PART)
+        listed = connection.sql(self._dialect.text(owners.listed)).to_arrow_reader(BATCH)
         return Directory.of(first, last, nobody, listed)
 
 
 def _changed(connected: Connected, changes: str, enrolled: Companion, cohorts: int) -> Companion:
     with connected as connection:
-        return enrolled.with_changes(connection.sql(changes).to_arrow_reader(survey.PART), cohorts)
+        return enrolled.with_changes(connection.sql(changes).to_arrow_reader(BATCH), cohorts)
 
 
 def _threads(connection: duckdb.DuckDBPyConnection) -> int:

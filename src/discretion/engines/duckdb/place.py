@@ -7,6 +7,7 @@ named key=value are columns), or `file.duckdb#table`. Everything else is copied 
 from collections.abc import Iterator, Mapping
 from glob import glob
 from os import stat
+from os.path import exists, realpath
 from pathlib import Path
 
 from sqlglot import exp
@@ -20,7 +21,7 @@ ZONED = "TIMESTAMP WITH TIME ZONE"
 
 def is_table(place: str) -> bool:
     """Tell whether this is a table of a DuckDB file; a file's own name may contain the sign, too."""
-    return "#" in place and not place.endswith("/") and not Path(place).exists()
+    return "#" in place and not place.endswith("/") and not exists(place)
 
 
 def is_database(file: str) -> bool:
@@ -98,7 +99,7 @@ def stamps(place: str) -> list[tuple[str, int, int, int]]:
 
 
 def _full(path: str, place: str) -> str:
-    return path if place.endswith("/") else str(Path(path).resolve())  # a link in a folder keeps its key=value
+    return path if place.endswith("/") else realpath(path)  # a link in a folder keeps its key=value
 
 
 def _files(place: str) -> list[str]:
@@ -112,7 +113,7 @@ def _files(place: str) -> list[str]:
 
 def matching(pattern: str) -> list[str]:
     """Return the files a pattern means, in order; a file of that very name is meant before anything else."""
-    return [pattern] if Path(pattern).exists() or not any(sign in pattern for sign in "*?[") else sorted(glob(pattern))
+    return sorted(glob(pattern)) if any(sign in pattern for sign in "*?[") and not exists(pattern) else [pattern]
 
 
 def _below(folder: str) -> list[str]:

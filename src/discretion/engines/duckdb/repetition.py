@@ -10,6 +10,7 @@ from discretion.engines.backend import CHANGED
 from discretion.engines.column import not_null
 from discretion.errors import EngineFailed
 
+BATCH = 1 << 16  # rows that DuckDB hands over together: more of them need memory that is new each time, which is slow
 MOST_SORTED = 1 << 25  # rows, of which eight bytes each are held
 
 
