@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import discretion as dn
+from discretion.errors import QueryRefused
 from discretion.noise import simulation
 
 
@@ -76,3 +77,10 @@ def test_a_mode_asked_twice_is_one_release(clinic):
     db, _ = clinic
     plan = db.explain("SELECT MODE(region) AS a, MODE(region) AS b FROM t HAVING MODE(region) = 'S'")
     assert 1 == len(plan.choices)
+
+
+def test_a_mode_has_the_type_of_its_values(clinic):
+    db, _ = clinic
+    assert 7 == db.sql("SELECT MODE(children) * 2 + 1 AS n FROM t", share=0.1).value
+    with pytest.raises(QueryRefused):
+        db.explain("SELECT MODE(region) + 1 FROM t")

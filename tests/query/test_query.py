@@ -33,6 +33,7 @@ def summary(query: Query) -> str:
         grid = "" if one.kind in ("count", "people") else f" {one.lower}..{one.upper} by {one.step} from {one.origin}"
         rank = "" if one.rank is None else f" rank {one.rank}"
         over = "every row" if asked.value is None else asked.value.sql("duckdb")
+        over += "" if asked.categories is None else f" among {', '.join(map(str, asked.categories.values))}"
         sample = "sample " if one.sample else ""
         lines.append(f"{sample}{one.kind}{grid}{rank}{' complete' if one.complete else ''}: {over}")
     lines += [f"where {condition.sql('duckdb')}" for condition in query.where]

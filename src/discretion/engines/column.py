@@ -1,13 +1,13 @@
 """Columns of values on the grid: what each measure is about, and the whole numbers counted from it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sys import float_info
 from typing import Any
 
 from sqlglot import exp
 
-from discretion.query import Asked
+from discretion.query import Asked, Key
 from discretion.query.kind import NOTED, noted
 from discretion.query.scalar import finite
 from discretion.statistics import Aggregate, Measure
@@ -36,7 +36,15 @@ class Column:
     @property
     def raw(self) -> exp.Expr:
         """The value of a row before it is put on the grid; 1 where every row counts."""
-        return number(1) if self.asked.value is None else unchecked(self.asked.value)
+        if self.asked.value is None:
+            return number(1)
+        return unchecked(self.asked.value) if self.asked.categories is None else self.asked.value.copy()
+
+    @property
+    def categories(self) -> Key | None:
+        """The values whose numbers are counted; their table is joined by this column."""
+        known = self.asked.categories
+        return None if known is None else replace(known, name=self.name)
 
 
 def columns_of(asked: Sequence[Asked], measures: Sequence[Measure]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
@@ -68,7 +76,8 @@ def _shape(asked: Asked, measure: Measure, number: int) -> Any:
     one = asked.aggregate
     grid = (one.lower, one.upper, one.origin, one.step, one.kind if one.kind in ("count", "people") else "")
     alone = None if measure.inclusion is None else number
-    return asked.value and asked.value.sql("duckdb"), asked.fill, grid, alone
+    known = asked.categories and (asked.categories.sql_type, asked.categories.values)
+    return asked.value and asked.value.sql("duckdb"), asked.fill, grid, alone, known
 
 
 def stepped(column: Column) -> exp.Expr:
@@ -78,14 +87,26 @@ def stepped(column: Column) -> exp.Expr:
     if one.kind == "people":
         stepped = exp.Case(ifs=[exp.If(this=not_null(value), true=exp.column("p"))])
     elif one.kind != "count":
-        known = value if column.asked.value is None else noted(value, column.asked.value.meta_get(NOTED, ""))
-        stepped = clamped(one, exp.Cast(this=known, to=DOUBLE.copy()))
+        stepped = clamped(one, exp.Cast(this=_known(column), to=DOUBLE.copy()))
         if column.asked.fill is not None:
             stepped = exp.Coalesce(this=stepped, expressions=[number(column.asked.fill)])
     if column.inclusion is None:
         return stepped
     kept = exp.LTE(this=exp.column(f"{column.name}_coin"), expression=exp.column(f"{column.name}_last"))
     return exp.Case(ifs=[exp.If(this=kept, true=stepped)])
+
+
+def _known(column: Column) -> exp.Expr:
+    """A value and its type; of a category, its number."""
+    if column.categories is not None:
+        return noted(place_of(column.categories), "BIGINT")
+    value = exp.column(column.name)
+    return value if column.asked.value is None else noted(value, column.asked.value.meta_get(NOTED, ""))
+
+
+def place_of(key: Key) -> exp.Expr:
+    """The number of a value among those of a key, in the table of these that is joined."""
+    return exp.column("place", table=f"keys_{key.name}")
 
 
 def clamped(one: Aggregate, value: exp.Expr) -> exp.Expr:

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from discretion.engines.bounding import spans, windowed
 from discretion.engines.choice import DIGITS, is_taken, keyed_digest, keyed_start
-from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, stepped
+from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, place_of, stepped
 from discretion.engines.gathering import put_together
 from discretion.engines.partnership import with_partners
 from discretion.engines.person import among_texts, is_number, person_text, preference, same_person
@@ -328,7 +328,11 @@ class _Build:
     def _on_grid(self, source: exp.Select) -> exp.Select:
         names = map(exp.column, ["p", "c", *(key.name for key in self.rows.query.keys)])
         values = [exp.alias_(stepped(column), column.name, copy=False) for column in self.columns if not column.bare]
-        return exp.select(*names, *values, copy=False).from_(source.subquery("source", copy=False), copy=False)
+        placed = exp.select(*names, *values, copy=False).from_(source.subquery("source", copy=False), copy=False)
+        for categories in (column.categories for column in self.columns):
+            if categories is not None:  # rows with other values stay: other aggregates may count them
+                placed = self._key_join(placed, categories, "source", side="left")
+        return placed
 
     def _look_up(self, source: exp.Select, joined: Joined) -> exp.Select:
         """Join a lookup of which every key is there once at most, whatever its file says."""
@@ -360,7 +364,7 @@ class _Build:
             placed = self._key_join(placed, key, "found").select(exp.alias_(_place(key, False), key.name), copy=False)
         return placed
 
-    def _key_join(self, source: exp.Select, key: Key, relation: str) -> exp.Select:
+    def _key_join(self, source: exp.Select, key: Key, relation: str, side: str = "") -> exp.Select:
         name = f"keys_{key.name}"
         values = pa.array([_typed(value, key.sql_type) for value in key.values], _ARROW[key.sql_type])
         first: dict[Any, int] = {}  # two spellings of one date are one value: no row may be in two groups
@@ -369,7 +373,8 @@ class _Build:
         known, places = pa.array(first, values.type), pa.array(first.values(), pa.int64())
         self.tables[name] = pa.table({"value": known, "place": places})
         match = exp.column(key.name, table=relation), exp.column("value", table=name)
-        return source.join(exp.table_(name), on=exp.NullSafeEQ(this=match[0], expression=match[1]), copy=False)
+        on = exp.NullSafeEQ(this=match[0], expression=match[1])
+        return source.join(exp.table_(name), on=on, join_type=side, copy=False)
 
     def _levels(self) -> None:
         levels: Mapping[Any, int] = self.rows.cohorts.levels
@@ -389,7 +394,7 @@ def _named(table: str) -> exp.Expr:
 
 
 def _place(key: Key, placed: bool) -> exp.Expr:
-    return exp.column(key.name, table="counted") if placed else exp.column("place", table=f"keys_{key.name}")
+    return exp.column(key.name, table="counted") if placed else place_of(key)
 
 
 def _typed(value: Any, sql_type: str) -> Any:

@@ -14,7 +14,7 @@ from discretion.guarantee import Protects
 from discretion.noise import Floats
 from discretion.query import calendar
 from discretion.query.aggregation import Asked
-from discretion.query.category import CATEGORY
+from discretion.query.category import CATEGORY, of_few
 from discretion.query.key import keys
 from discretion.query.listed import spread
 from discretion.query.output import Order, Output, OutputColumn
@@ -199,8 +199,8 @@ def _check_released(query: Query) -> None:
     keys = {key.name: key.scalar for key in query.keys}
     aggregates = [one.plain for one in query.asked]
     for expression in _released(query):
-        typed(expression, aggregates, keys)
-    if query.having is not None and typed(query.having, aggregates, keys).kind not in ("boolean", "null"):
+        typed(of_few(expression), aggregates, keys)
+    if query.having is not None and typed(of_few(query.having), aggregates, keys).kind not in ("boolean", "null"):
         raise QueryRefused("HAVING needs a condition on released values, such as COUNT(*) > 100.")
 
 

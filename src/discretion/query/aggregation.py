@@ -10,7 +10,7 @@ from discretion.errors import QueryRefused
 from discretion.query.expression import predicate, refuse, scalar
 from discretion.query.kind import noted
 from discretion.query.place import placed
-from discretion.query.rowset import RowSet
+from discretion.query.rowset import Key, RowSet
 from discretion.query.scalar import Scalar, only, shown, unbracketed
 from discretion.statistics import MOST_CELLS, Aggregate, Kind, Wanted, gridded
 
@@ -43,6 +43,7 @@ class Asked(Wanted):
     value: exp.Expr | None = None  # total, over the table's columns; None: every row counts
     fill: int | None = None  # the grid step a missing value counts as, for a column declared never NULL
     made: int = 0  # characters of texts made of a row
+    categories: Key | None = None  # the values that `value` is counted by, as their numbers: a mode, a number of keys
     scalars: tuple[Scalar, ...] = ()  # what `value` is made of
 
 

@@ -9,10 +9,9 @@ from discretion.errors import QueryRefused
 from discretion.query.aggregation import Asked, assembled
 from discretion.query.expression import predicate, scalar
 from discretion.query.key import key
-from discretion.query.kind import constant, moment
 from discretion.query.place import placed
 from discretion.query.rowset import Key, RowSet
-from discretion.query.scalar import Scalar, as_type, only, shown
+from discretion.query.scalar import Scalar, only, shown
 from discretion.statistics import MOST_CELLS, Aggregate, Kind
 
 CATEGORY = "category"  # marks the CASE that turns the number of a released category into its value
@@ -32,6 +31,19 @@ class Categories:
         case = exp.Case(this=placeholder, ifs=ifs)
         case.meta[CATEGORY] = True
         return case
+
+
+def of_few(expression: exp.Expr) -> exp.Expr:
+    """Return an expression of the same type over released values, whose categories show one value of each kind."""
+
+    def few(node: exp.Expr) -> exp.Expr:
+        if not node.meta_get(CATEGORY):
+            return node
+        values = [(one.args["true"], one) for one in node.args["ifs"]]
+        kinds = {(type(value), value.is_string, value.is_int): one for value, one in values}
+        return exp.Case(this=node.this, ifs=list(kinds.values()))
+
+    return expression.transform(few)
 
 
 def is_mode(node: exp.Expr) -> bool:
@@ -99,9 +111,6 @@ def _values(categories: Key) -> tuple[Any, ...]:
 def _asked(kind: Kind, plain: exp.Expr, categories: Key, filtered: Scalar | None, found: RowSet, groups: int) -> Asked:
     """Return an aggregate over the numbers of values."""
     values = _values(categories)
-    typed = [_typed(value, categories.sql_type, found) for value in values]
-    ifs = [exp.If(this=one, true=exp.Literal.number(i)) for i, one in enumerate(typed)]
-    numbered = replace(categories.scalar, total=exp.Case(this=categories.expression.copy(), ifs=ifs), wild=False)
     shape = Aggregate(
         kind=kind,
         protects=found.protects,
@@ -109,7 +118,8 @@ def _asked(kind: Kind, plain: exp.Expr, categories: Key, filtered: Scalar | None
         groups=groups,
         rows_per_person=found.rows_per_person,
     )
-    return assembled(plain, filtered, shape, numbered, None)
+    asked = assembled(plain, filtered, shape, categories.scalar, None)
+    return replace(asked, categories=replace(categories, values=values))
 
 
 def _over(node: exp.Expr) -> exp.Expr:
@@ -124,14 +134,6 @@ def _over(node: exp.Expr) -> exp.Expr:
     if not isinstance(over, exp.Expr) or isinstance(over, (exp.Distinct, exp.Order)):
         raise QueryRefused(f"{shown(node)} is not allowed. Write MODE(x).")
     return over
-
-
-def _typed(value: Any, sql_type: str, found: RowSet) -> exp.Expr:
-    """Return a value as a constant of the key's type."""
-    if sql_type in ("DATE", "TIMESTAMP"):
-        known = moment(value) if isinstance(value, str) else value
-        return constant(as_type(known, sql_type), sql_type)
-    return scalar(_literal(value), found.scope).to(sql_type).total
 
 
 def _literal(value: Any) -> exp.Expr:

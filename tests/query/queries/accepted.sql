@@ -73,11 +73,11 @@ SELECT PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY income DESC) AS q FROM patie
 
 SELECT MODE(region) AS most FROM patients
 -- > SELECT MODE(region) AS "most" FROM patients
--- > mode 0..3 by 1 from 0: CASE CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END WHEN 'N' THEN 0 WHEN 'S' THEN 1 WHEN 'E' THEN 2 WHEN 'W' THEN 3 END
+-- > mode 0..3 by 1 from 0: CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END among N, S, E, W
 
 SELECT COUNT(DISTINCT region) AS regions FROM patients
 -- > SELECT COUNT(DISTINCT region) AS "regions" FROM patients
--- > distinct 0..3 by 1 from 0: CASE CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END WHEN 'N' THEN 0 WHEN 'S' THEN 1 WHEN 'E' THEN 2 WHEN 'W' THEN 3 END
+-- > distinct 0..3 by 1 from 0: CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END among N, S, E, W
 
 SELECT QUANTILE_CONT(income, [0.25, 0.75]) FROM patients
 -- > SELECT QUANTILE_CONT(income, 0.25) AS "quantile_cont(income, 0.25)", QUANTILE_CONT(income, 0.75) AS "quantile_cont(income, 0.75)" FROM patients
