@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from math import inf, isnan, nan
 from typing import Any
 
@@ -147,12 +148,13 @@ class Enrolment:
         new = ("origin", "person_type")  # what version 0.1 did not know
         return json.dumps({name: kept for name, kept in stored.items() if kept or name not in new}, sort_keys=True)
 
-    @classmethod
-    def from_json(cls, text: str) -> "Enrolment":
+    @staticmethod
+    @lru_cache(maxsize=64)  # every question reads that of its register
+    def from_json(text: str) -> "Enrolment":
         """The enrolment `to_json` wrote down."""
         stored = json.loads(text)
         worth = tuple((preference, micro) for preference, micro in stored.pop("worth"))
-        return cls(**{**stored, "menu": tuple(stored["menu"])}, worth=worth)
+        return Enrolment(**{**stored, "menu": tuple(stored["menu"])}, worth=worth)
 
     def __str__(self) -> str:
         return f"{self.person}, {self.epsilon} of {self.source}"
