@@ -61,3 +61,14 @@ def test_a_key_that_was_changed_is_not_the_key_of_its_name(db: dn.Connection) ->
 def test_names_of_released_columns_are_taken(db: dn.Connection) -> None:
     with pytest.raises(QueryRefused, match="_k0: this name is taken"):
         db.explain("SELECT k, COUNT(*) AS _k0, SUM(COUNT(*)) OVER () AS s FROM t GROUP BY k HAVING _k0 > 10")
+
+
+@pytest.mark.parametrize("columns", ["n AS a, id AS a", "*, id AS n", "id AS N, *", "*, *"])
+def test_two_columns_of_a_subquery_have_two_names(columns: str, db: dn.Connection) -> None:
+    with pytest.raises(QueryRefused, match="Two columns are named"):
+        db.explain(f"SELECT COUNT(*) AS c FROM (SELECT {columns} FROM t)")
+
+
+def test_a_remainder_is_below_the_divisor(db: dn.Connection) -> None:
+    answer = db.sql("SELECT n % 3 AS r, COUNT(*) AS c FROM t GROUP BY r", share=0.01)
+    assert (0, 1, 2) == answer.columns["r"]

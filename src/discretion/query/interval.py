@@ -29,7 +29,8 @@ def span(node: exp.Expr, left: Scalar, right: Scalar) -> tuple[Side, Side]:
     elif isinstance(node, (exp.Div, exp.IntDiv)) and not c <= 0 <= d:
         corners = [a / c, a / d, b / c, b / d]
     elif isinstance(node, exp.Mod) and c == d != 0:
-        corners = [Fraction(0) if a >= 0 else -abs(c), Fraction(0) if b <= 0 else abs(c)]
+        most = abs(c) - 1 if left.whole and right.whole else abs(c)  # 5 % 3 is at most 2
+        corners = [Fraction(0) if a >= 0 else -most, Fraction(0) if b <= 0 else most]
     elif isinstance(node, exp.Pow) and c == d and c.denominator == 1 and 0 <= c <= MOST_POWER:
         corners = [a**c.numerator, b**c.numerator, *([Fraction(0)] if a < 0 < b else [])]
     else:

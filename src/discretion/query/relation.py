@@ -140,14 +140,22 @@ def _projected(node: exp.Expr, alias: str, tables: Tables) -> RowSet:
     for item in node.expressions:
         if isinstance(item, exp.Star):
             only(item)
-            columns |= inner.columns
+            for name, found in inner.columns.items():
+                _add(columns, name, found)
             continue
         value = item.this if isinstance(item, exp.Alias) else item
         name = item.alias_or_name.lower() if isinstance(item, (exp.Alias, exp.Column)) else ""
         if not name:
             raise QueryRefused(f"{shown(item)} in a subquery needs a name: write {shown(item)} AS name.")
-        columns[name] = scalar(value, inner.scope)
+        _add(columns, name, scalar(value, inner.scope))
     return replace(inner, scope=Scope({alias: columns}))
+
+
+def _add(columns: dict[str, Scalar], name: str, found: Scalar) -> None:
+    """Add a column; of two with one name, databases take this one or that one."""
+    if name in columns:
+        raise QueryRefused(f"Two columns are named {name!r}. Give one of them another name with AS.")
+    columns[name] = found
 
 
 @placed
