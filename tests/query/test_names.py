@@ -6,6 +6,7 @@ import pytest
 
 import discretion as dn
 from discretion.errors import QueryRefused
+from discretion.query import parse
 
 ROWS = 600
 TABLE = pa.table(
@@ -72,3 +73,16 @@ def test_two_columns_of_a_subquery_have_two_names(columns: str, db: dn.Connectio
 def test_a_remainder_is_below_the_divisor(db: dn.Connection) -> None:
     answer = db.sql("SELECT n % 3 AS r, COUNT(*) AS c FROM t GROUP BY r", share=0.01)
     assert (0, 1, 2) == answer.columns["r"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("SELECT (n + 1) * 2 AS x, COUNT(*) AS c FROM t GROUP BY n, n + 1", "(n + 1) * 2"),
+        ("SELECT AVG(x) AS c FROM (SELECT id, (n + 1) * 2 AS x FROM t GROUP BY id, n, n + 1)", "(n + 1) * 2"),
+    ],
+)
+def test_a_key_within_an_expression_stays_whole_in_the_text(one: str, other: str, db: dn.Connection) -> None:
+    """Two questions of one text would get one answer."""
+    tables = {table.name: table for table in db.tables()}
+    assert parse(one, tables).text != parse(one.replace(other, "n + 1 * 2"), tables).text

@@ -33,7 +33,7 @@ from discretion.query.rowset import (
     with_joins,
     with_partners,
 )
-from discretion.query.scalar import only, pieces, refuse_deep
+from discretion.query.scalar import only, pieces, refuse_deep, within
 from discretion.query.text import one_select, statement
 from discretion.statistics import Aggregate
 
@@ -241,7 +241,7 @@ def _text(query: Query, found: RowSet) -> str:
             if isinstance(node, exp.Placeholder) or node.meta_get(CATEGORY):
                 return query.asked[int((node.this if node.meta_get(CATEGORY) else node).name)].plain.copy()
             if isinstance(node, exp.Column):
-                return query.keys[int(node.name[1:])].plain.copy()
+                return within(node, query.keys[int(node.name[1:])].plain)
             return node
 
         return expression.copy().transform(back)

@@ -13,7 +13,7 @@ from discretion.query.expression import predicate, refuse, scalar
 from discretion.query.key import bare, key, numbered, terms
 from discretion.query.personal import personal
 from discretion.query.rowset import Gathered, Key, PersonValue, RowSet, as_column, conditions, with_joins
-from discretion.query.scalar import ROW, Scalar, Scope, columns_of, shown
+from discretion.query.scalar import ROW, Scalar, Scope, columns_of, shown, within
 
 PERSON = "p"  # what the engine's SQL calls the person of rows put together
 OWN = "e"  # and their preference, where it stands in the rows
@@ -139,7 +139,7 @@ class _Gather:
             return node
         found = None if node.find(exp.AggFunc) is not None else self._held(node)
         if found is not None:
-            return self._noted(found)
+            return self._noted(replace(found, plain=within(node, found.plain)))
         if isinstance(node, exp.Column):
             if not node.table and node.name.lower() in self.aliases:
                 return self.aliases[node.name.lower()].copy()

@@ -329,6 +329,12 @@ def unbracketed(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def within(node: exp.Expr, plain: exp.Expr) -> exp.Expr:
+    """What is written in the place of `node`: in brackets, where it is a part of something that could split it."""
+    is_whole = node.parent is None or isinstance(plain, (exp.Column, exp.Paren))
+    return plain.copy() if is_whole else exp.Paren(this=plain.copy())
+
+
 def listed(names: Iterable[str]) -> str:
     """Names for a message."""
     return ", ".join(sorted(names)) or "none"
