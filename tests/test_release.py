@@ -219,3 +219,19 @@ def test_an_answer_that_says_nothing_says_what_would_help():
     rows = {"key": ("a", "b"), "count": (50.0, 60.0)}
     (remark,) = release(columns=rows, errors={"count": (wide, wide)}).remarks()
     assert "fewer columns or groups" in remark
+
+
+def test_no_assumption_is_advised_where_none_would_help():
+    wide = Error(bias=0.0, noise=50.0, limits=(0.0, 100.0), assumable=False)
+    (remark,) = release(columns={"keys": (50.0,)}, errors={"keys": (wide,)}, share=0.04).remarks()
+    assert remark.endswith("share=0.17 instead of 0.04 (the interval would then be about half of what is possible).")
+    (remark,) = release(columns={"keys": (50.0,)}, errors={"keys": (wide,)}, share=0.3).remarks()
+    assert remark.endswith("No share would be enough, not even 1.")
+    rows = {"key": ("a", "b"), "keys": (50.0, 60.0)}
+    (remark,) = release(columns=rows, errors={"keys": (wide, wide)}, share=0.3).remarks()
+    assert remark.endswith("What would help: fewer columns or groups.")
+
+
+def test_an_interval_to_one_side_is_shown_by_its_ends():
+    lopsided = Error(bias=20.0, noise=1.0, limits=(0.0, 100.0), quantiles=((0.25, -1.0, 21.0), (0.0005, -7.0, 27.0)))
+    assert "50 (46 to 73)" in repr(release(columns={"keys": (49.7,)}, errors={"keys": (lopsided,)}))

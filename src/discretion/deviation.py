@@ -29,6 +29,7 @@ class Error:
     relation: Relation | None = None  # how choices and values were found to be related, where that was estimated
     shortfall: bool = False  # in ranks, of a mode: how many fewer people may have it than the most frequent value
     simulated: bool = False  # found by draws from the known noise
+    assumable: bool = True  # an assumption about the data could make it smaller
     expected: float | None = None  # root mean squared error for values that vary as usual, where `noise` has the worst
 
     @property
@@ -106,9 +107,11 @@ class Error:
         return max(value - low, high - value)
 
     def fits(self, value: float) -> bool:
-        """Tell whether everything within the 95% error of the value is possible, so that ± says it well."""
+        """Tell whether ± says the 95% error well: all within it is possible, and one side is not twice the other."""
         low, high = self.limits if self.limits is not None else (-inf, inf)
-        return low <= value - self.half_width() and value + self.half_width() <= high
+        half = self.half_width()
+        sides = [abs(end) for end in self._ends(0.025)] if self.quantiles else [half]
+        return low <= value - half and value + half <= high and 2 * min(sides) >= half
 
     def is_outside(self, value: float) -> bool:
         """Return whether noise took the value where the truth cannot be; ranks are no values."""

@@ -170,10 +170,13 @@ class Release(Shown):
         known = [ratio for ratio in ratios if 1 < ratio < inf]
         larger = advice.larger_share(max(known), self.share) if known else "a larger share"
         fewer = "fewer columns or groups" if len(self.errors) > 1 or len(self) > 1 else ""
-        ways = f"{', '.join([*filter(None, [larger, fewer]), 'or an assumption you can defend'])}."
-        if larger:
-            return f"What would help: {ways}"
-        return f"No share would be enough, not even 1. What would help: {ways.removeprefix('or ')}"
+        assumption = "an assumption you can defend" if any(error.assumable for error in errors) else ""
+        ways = [way for way in (larger, fewer, assumption) if way]
+        said = "" if larger else "No share would be enough, not even 1."
+        if not ways:
+            return said
+        listed = ", ".join([*ways[:-1], f"or {ways[-1]}"]) if len(ways) > 1 else ways[0]
+        return f"{said} What would help: {listed}.".strip()
 
     def relations(self) -> dict[str, tuple[Relation, ...]]:
         """For every column whose release estimated it, how choices and values are related, one a row."""

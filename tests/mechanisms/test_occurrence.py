@@ -94,6 +94,37 @@ def test_the_count_never_overstates_and_falls_short_by_at_most_the_bias(shape: s
         assert mechanism.error.bias == pytest.approx(worst[name])  # and some dataset falls that short
 
 
+@pytest.mark.parametrize("confidence", [0.2, 0.5, 0.9, 0.95, 0.999])
+@pytest.mark.parametrize("shape", ["one row", "two rows", "somebody opted out"])
+def test_intervals_miss_no_more_often_than_they_say(shape: str, confidence: float) -> None:
+    """Exactly, on every dataset: the noise is discrete Laplace."""
+    for name in COUNTING:
+        universe, mechanism = made(shape, name, "presence")
+        unit, (scale,) = mechanism.unit / max(mechanism.weights), mechanism.scales
+        noise = np.arange(-int(60 * scale) - 1, int(60 * scale) + 2)
+        chances = np.exp(-np.abs(noise) / float(scale)) * np.tanh(0.5 / float(scale))
+        below, above = mechanism.error._ends((1 - confidence) / 2)
+        for dataset in universe.datasets():
+            truth = len({step for state in dataset for _, step in state})
+            (centre,) = mechanism.centres(statistics_of(mechanism.aggregate, universe, dataset, range(len(dataset))))
+            past = truth - (float(centre[0]) + noise) * unit
+            missed = chances[(past < below - 1e-9) | (past > above + 1e-9)].sum()
+            assert missed <= 1 - confidence + 1e-9
+
+
+def test_an_interval_is_no_wider_than_the_bias_and_the_noise_on_both_sides() -> None:
+    """The count only falls short: the lower end is as far as the noise reaches, and not the bias further."""
+    specification = Specification(epsilons=(500_000, 1_000_000), people=(100, 5_000))
+    error = tuned(
+        Aggregate(kind="distinct", protects="presence", upper=999), specification, np.array([500_000, 1_000_000])
+    ).error
+    low, high = error.interval(500.0)
+    assert error.bias == pytest.approx(50)
+    assert 500 - low == pytest.approx(np.log(10), rel=0.1)
+    assert high - 500 == pytest.approx(50 + np.log(10), rel=0.03)
+    assert high - low < 0.6 * 2 * replace(error, quantiles=()).half_width()
+
+
 def test_one_level_counts_exactly_but_for_the_noise() -> None:
     specification = Specification(epsilons=(1_000_000_000,), people=(50,))
     aggregate = Aggregate(kind="distinct", protects="value", upper=9)

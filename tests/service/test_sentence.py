@@ -49,13 +49,23 @@ KNOWN = frozenset(
             "the number of rows among patients with a condition on a computed value",
         ),
         ("SELECT COUNT(*) FILTER (WHERE smoker) FROM patients", None),
+        ("SELECT COUNT(DISTINCT v.patient_id) FROM visits v", "the number of people among visits"),
+        (  # a lookup's column of the same name
+            "SELECT COUNT(DISTINCT places.patient_id) FROM visits JOIN places USING (department)",
+            "how many different patient_id there are among visits with places",
+        ),
+        ("SELECT COUNT(DISTINCT patient_id) FROM places", "how many different patient_id there are among places"),
+        (
+            "SELECT COUNT(DISTINCT patient_id) FROM (SELECT region AS patient_id FROM patients)",
+            "how many different patient_id there are among patients",
+        ),
         ("not SQL at all: Jane", UNKNOWN),
         ("SELECT (((", UNKNOWN),
         ("", UNKNOWN),
     ],
 )
 def test_a_question_is_told_in_words(sql, words):
-    told = sentence(sql, KNOWN, frozenset({"patient_id"}))
+    told = sentence(sql, KNOWN, frozenset({("visits", "patient_id"), ("patients", "patient_id")}))
     assert words is None or words == told
     assert told
 

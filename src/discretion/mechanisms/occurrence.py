@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import sqrt
+from math import exp, log, log1p, sqrt
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from discretion.noise import Floats, Rng
 from discretion.preference import MICRO, Integers, Specification
 from discretion.release import Error
 from discretion.statistics import Aggregate, Measure, Statistics
+
+TAILS = (0.25, 0.0005)  # between and beyond which ends of intervals are found by a straight line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +80,27 @@ class Occurrence:
     def error(self) -> Error:
         """Return how far it may be off: by its noise, and by keys that only people of small weight have."""
         deviation = sqrt(laplace_variance(float(self.scales[0]))) * self.unit / max(self.weights)
-        limits = (0.0, float(keys_of(self.aggregate)))
-        return Error(bias=self._missed(), noise=deviation, limits=limits)
+        return Error(
+            bias=self._missed(),
+            noise=deviation,
+            limits=(0.0, float(keys_of(self.aggregate))),
+            quantiles=tuple(map(self._ends, TAILS)),
+            assumable=False,  # who has a key that nobody else has is no matter of averages
+        )
+
+    def _ends(self, tail: float) -> tuple[float, float, float]:
+        """Return a tail, and by how much the truth is below and above the answer unless the noise is in both tails.
+
+        The truth less the answer is s − N with 0 ≤ s ≤ B, B the bias. Discrete Laplace noise of scale b units has
+        P(N > x) ≤ C·e^(−x/b), C = 1/(1 + e^(−1/b)), for every x. So it lies outside B/2 ± h with a chance of at most
+        2C·e^(−h/b)·cosh(B/2b), which is 2·tail for h = b·(ln(C/tail) + ln cosh(B/2b)): in ln(tail) a straight line.
+        """
+        scale, middle = float(self.scales[0]), self._missed() / 2
+        unit = self.unit / max(self.weights)
+        times = middle / (scale * unit)
+        cosh = times + log1p(exp(-2 * times)) - log(2)
+        half = scale * unit * (cosh - log(tail) - log1p(exp(-1 / scale)))
+        return tail, middle - half, middle + half
 
     def _missed(self) -> float:
         """Return the most that the count falls short: every key's is 1 − w/κ, w the largest weight of who has it.

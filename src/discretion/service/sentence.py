@@ -9,6 +9,7 @@ from sqlglot.errors import SqlglotError
 
 UNKNOWN = "a question that cannot be shown in words"
 COMPUTED = "a computed value"
+PEOPLE = "the number of people"
 NOUNS: dict[type[exp.Expr], str] = {
     exp.Avg: "the average of {}",
     exp.Sum: "the total of {}",
@@ -31,27 +32,27 @@ NOUNS: dict[type[exp.Expr], str] = {
 
 
 @lru_cache(maxsize=4_096)
-def sentence(sql: str, known: frozenset[str], persons: frozenset[str] = frozenset()) -> str:
+def sentence(sql: str, known: frozenset[str], persons: frozenset[tuple[str, str]] = frozenset()) -> str:
     """Return a question in words: "the average of age by region among patients with a condition on smoker".
 
-    Only names of `known`, which stewards declared, are shown; what an analyst wrote or made up is not. Columns of
-    `persons` name people.
+    Only names of `known`, which stewards declared, are shown; what an analyst wrote or made up is not. `persons` are
+    tables with the column that names people in them, in small letters.
     """
     try:
         tree = sqlglot.parse_one(sql, dialect="duckdb")
         select = tree if isinstance(tree, exp.Select) else tree.find(exp.Select)
         if select is None:
             return UNKNOWN
-        told = _told(tree, select, known)
-        for name in persons:
-            told = told.replace(f"how many different {name} there are", "the number of people")
-        return told
+        return _told(tree, select, known, persons)
     except (SqlglotError, RecursionError, ValueError, AttributeError):
         return UNKNOWN
 
 
-def _told(tree: exp.Expr, select: exp.Select, known: frozenset[str]) -> str:
-    figures = list(dict.fromkeys(text for one in select.expressions for text in _figures(one, known)))
+def _told(tree: exp.Expr, select: exp.Select, known: frozenset[str], persons: frozenset[tuple[str, str]]) -> str:
+    found = [node for one in select.expressions for node in _figures(one)]
+    figures = list(
+        dict.fromkeys(PEOPLE if _counts_people(one, tree, persons) else _figure(one, known) for one in found)
+    )
     keys = list(dict.fromkeys(_key(one, select, known) for one in _grouped(select)))
     tables = list(dict.fromkeys(one.name for one in tree.find_all(exp.Table) if one.name.lower() in known))
     asked = _columns((one.this for one in tree.find_all(exp.Where)), known)
@@ -63,14 +64,25 @@ def _told(tree: exp.Expr, select: exp.Select, known: frozenset[str]) -> str:
     return f"{what}{by}{among}{condition}"
 
 
-def _figures(column: exp.Expr, known: frozenset[str]) -> Iterator[str]:
-    """Return what is released for one column of the answer; keys release nothing."""
+def _figures(column: exp.Expr) -> Iterator[exp.AggFunc]:
+    """Return the aggregates that are released for one column of the answer; keys release nothing."""
     for node in column.find_all(exp.AggFunc):
         if node.find_ancestor(exp.Select) is not column.find_ancestor(exp.Select) or node.find_ancestor(exp.AggFunc):
             continue
         if isinstance(node, exp.WithinGroup):
             continue
-        yield _figure(node, known)
+        yield node
+
+
+def _counts_people(node: exp.AggFunc, tree: exp.Expr, persons: frozenset[tuple[str, str]]) -> bool:
+    """Tell whether it is COUNT(DISTINCT x), x the column that names people in its table and not another of its name."""
+    over = node.this.expressions if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct) else []
+    if len(over) != 1 or not isinstance(over[0], exp.Column):
+        return False
+    name, of = over[0].name.lower(), over[0].table.lower()
+    made_up = any(one.alias.lower() == name and one.this.name.lower() != name for one in tree.find_all(exp.Alias))
+    tables = [one for one in tree.find_all(exp.Table) if of in ("", one.alias_or_name.lower())]
+    return not made_up and any((one.name.lower(), name) in persons for one in tables)
 
 
 def _figure(node: exp.AggFunc, known: frozenset[str]) -> str:

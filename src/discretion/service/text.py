@@ -18,7 +18,12 @@ from discretion.release import Error, Release
 
 USUAL = (0.0, 0.25, 0.5, 0.75, 1.0)  # ranks
 
-__all__ = ["known_names", "known_values", "shown_receipt", "shown_release", "without_literals"]
+__all__ = ["known_names", "known_people", "known_values", "shown_receipt", "shown_release", "without_literals"]
+
+
+def known_people(tables: Iterable[Table]) -> frozenset[tuple[str, str]]:
+    """Return every table with the column that names people in it, in small letters."""
+    return frozenset((table.name.lower(), table.person.lower()) for table in tables)
 
 
 def known_values(tables: Iterable[Table]) -> frozenset[str]:

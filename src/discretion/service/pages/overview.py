@@ -11,7 +11,7 @@ from discretion.service.endpoint import Call, Endpoint, Field
 from discretion.service.pages import page
 from discretion.service.pages.paging import PAGING, Paging, paged
 from discretion.service.sentence import sentence
-from discretion.service.text import known_names, without_literals
+from discretion.service.text import known_names, known_people, without_literals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +54,13 @@ async def history(call: Call) -> Response:
     analyst = None if everybody else call.who.name
     found = await call.house.read(read, analyst=analyst, before=paged(call), most=Paging.MOST + 1)
     declared = await call.house.read(call.house.db.tables)
-    known, persons = known_names(declared), frozenset(one.person.lower() for one in declared)
+    known, persons = known_names(declared), known_people(declared)
     told = [_told(one, call, known, persons) for one in found]
     paging = Paging.of(told, [one.seq for one in found], call, of="everybody" if everybody else "")
     return page("history.html", who=call.who, here="/history", everybody=everybody, paging=paging)
 
 
-def _told(asking: Asking, call: Call, known: frozenset[str], persons: frozenset[str]) -> ToldAsking:
+def _told(asking: Asking, call: Call, known: frozenset[str], persons: frozenset[tuple[str, str]]) -> ToldAsking:
     mine = asking.analyst == call.who.name
     seen = mine or call.who.role == "steward"
     return ToldAsking(

@@ -13,7 +13,7 @@ from discretion.service.menu import Menu, menu
 from discretion.service.pages import page
 from discretion.service.pages.paging import PAGING, Paging, paged
 from discretion.service.sentence import sentence
-from discretion.service.text import known_names, without_literals
+from discretion.service.text import known_names, known_people, without_literals
 
 LATEST = 3  # answers on the first page
 MOST_PRINTED = 1_000
@@ -113,7 +113,7 @@ async def _told(call: Call, receipt: Receipt, *, before: int | None = None, most
     house, who = call.house, call.who
     found = await house.read(house.ledger.uses, who.register, who.person, before=before, most=most)
     tables = await house.read(house.db.tables)
-    known, persons = known_names(tables), frozenset(table.person.lower() for table in tables)
+    known, persons = known_names(tables), known_people(tables)
     whole = max(receipt.allowance, receipt.spent)
     return [
         ToldUse(
