@@ -53,6 +53,15 @@ def test_a_confidence_is_between_0_and_1(confidence):
         Error(bias=0, noise=1).half_width(confidence)
 
 
+def test_the_ends_of_an_interval_take_no_column_from_the_answer():
+    errors = (Error(bias=3, noise=4),)
+    columns = {"c": (42.0,), "c_low": (7.0,), "c_low_": (8.0,), "n": (2**70,), "m": (-(10**400),)}
+    found = release(columns=columns, errors={"c": errors, "c_low": errors}).to_arrow().to_pylist()[0]
+    assert {"c": 42.0, "c_low": 7.0, "c_low_": 8.0, "n": 2.0**70, "m": -inf} == {name: found[name] for name in columns}
+    assert found["c_low__"] < 42 < found["c_high"]
+    assert found["c_low_low"] < 7 < found["c_low_high"]
+
+
 def test_one_number_is_a_scalar():
     one = release()
     assert 42.0 == one.value == float(one)

@@ -1,7 +1,7 @@
 """Release: the answer, its guarantee and its error, never one without the others."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import date
 from math import ceil, inf, isfinite
@@ -81,15 +81,17 @@ class Release(Shown):
 
         Next to an answered column `x` are `x_low` and `x_high`, the ends of its 95% interval, and `x_rmse`, the root
         mean squared error that was predicted. Where the error is in ranks (a share of the rows), their names say so:
-        `x_rank_low`, `x_rank_high`, `x_rank_rmse`.
+        `x_rank_low`, `x_rank_high`, `x_rank_rmse`. Where the question has a column of that name, `_` is added to it.
+        Whole numbers beyond 64 bits are doubles.
         """
-        table: dict[str, list[Any]] = {name: list(values) for name, values in self.columns.items()}
+        table: dict[str, list[Any]] = {name: _in_64_bits(values) for name, values in self.columns.items()}
         intervals = self._by_cell(_interval)
         for name, errors in self.errors.items():
             stem = f"{name}_rank" if any(error.unit == "rank" for error in errors) else name
             for place, end in enumerate(("low", "high")):
-                table[f"{stem}_{end}"] = [None if found is None else found[place] for found in intervals[name]]
-            table[f"{stem}_rmse"] = [error.total for error in errors]
+                ends_found = [None if found is None else found[place] for found in intervals[name]]
+                table[_free(f"{stem}_{end}", table)] = ends_found
+            table[_free(f"{stem}_rmse", table)] = [error.total for error in errors]
         return pa.table(table)
 
     def to_pandas(self) -> "pandas.DataFrame":
@@ -297,6 +299,18 @@ class IndividualRelease(Release):
 def kind_of(guarantee: Guarantee) -> type[Release]:
     """Return the type of release for what is promised."""
     return Release if guarantee.is_differential_privacy else IndividualRelease
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """Return a name that no column has."""
+    return _free(f"{name}_", taken) if name in taken else name
+
+
+def _in_64_bits(values: Sequence[Any]) -> list[Any]:
+    """Return a column that Arrow can hold."""
+    if not any(isinstance(value, int) and abs(value) >= 2**63 for value in values):
+        return list(values)
+    return [float(str(value)) if isinstance(value, int) else value for value in values]  # of a text, not OverflowError
 
 
 def _interval(value: Any, error: Error, confidence: float = 0.95) -> tuple[Any, Any] | None:

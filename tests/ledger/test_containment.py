@@ -175,6 +175,12 @@ def test_a_failure_tells_nothing_but_that_it_happened(tmp_path, monkeypatch):
         ("SELECT COUNT(*) FROM patients WHERE age IN (1, 2)", "SELECT COUNT(*) FROM patients WHERE age IN (3)"),
         ("SELECT AVG(age) FROM patients WHERE region = 'N'", "SELECT AVG(age) FROM patients WHERE region = 'x''y'"),
         ("SELECT SUM(age * 2) FROM patients", "SELECT SUM(age * -3) FROM patients"),
+        ("SELECT COUNT(*) FROM patients WHERE age IN (-1, 2)", "SELECT COUNT(*) FROM patients WHERE age IN (3)"),
+        (
+            "SELECT COUNT(*) FROM (SELECT patient_id, MAX(age) AS a FROM patients GROUP BY patient_id) WHERE a > 3",
+            "SELECT COUNT(*) AS n FROM (SELECT patient_id AS a, MAX(age) AS patient_id FROM patients GROUP BY "
+            "patients.patient_id) s WHERE s.patient_id > 4",
+        ),
     ],
 )
 def test_questions_that_differ_in_literals_and_names_have_one_form(db, one, other):

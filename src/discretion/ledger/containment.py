@@ -57,14 +57,44 @@ def shape_of(query: Query) -> str:
 
     It is one line, because a statement with several parts has a line for each.
     """
-    return " ".join(_shape(query.text).split())
+    people = frozenset((one.name.lower(), one.person.lower()) for one in query.tables)
+    return " ".join(_shape(query.text, people).split())
 
 
 @lru_cache(maxsize=256)
-def _shape(text: str) -> str:
+def _shape(text: str, people: frozenset[tuple[str, str]]) -> str:
     tree = sqlglot.parse_one(text, dialect="duckdb")
     tree.set("expressions", [one.this if isinstance(one, exp.Alias) else one for one in tree.expressions])
+    _name_lookups(tree)
+    for subquery in list(tree.find_all(exp.Subquery)):
+        _number_columns(subquery, people)
     return str(tree.transform(_without_literals).sql("duckdb", comments=False))
+
+
+def _name_lookups(tree: exp.Expr) -> None:
+    """Call lookups by their own names, and not by those that the analyst chose."""
+    names: dict[str, str] = {}
+    for table in tree.find_all(exp.Table):
+        if table.alias:
+            again = sum(one.rstrip("+") == table.name for one in names.values())
+            names[table.alias] = table.name + "+" * again
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(names[table.alias])))
+    for column in tree.find_all(exp.Column):
+        if column.table in names:
+            column.set("table", exp.to_identifier(names[column.table]))
+
+
+def _number_columns(subquery: exp.Subquery, people: frozenset[tuple[str, str]]) -> None:
+    """Call the columns of a subquery by their numbers, inside it and where it is read."""
+    inner, outer, relation = subquery.this, subquery.parent_select, subquery.alias
+    numbers = {one.alias.lower(): f"column_{place}" for place, one in enumerate(inner.expressions)}
+    for one in inner.expressions:
+        one.set("alias", exp.to_identifier(numbers[one.alias.lower()]))
+    for column in list(outer.find_all(exp.Column)) if outer is not None else ():
+        # A joined subquery has the name of its table, and the person in it the name that the table gives.
+        own = column.parent_select is outer and column.table == ("" if relation == "gathered" else relation)
+        if own and (column.table.lower(), column.name.lower()) not in people:
+            column.set("this", exp.to_identifier(numbers.get(column.name.lower(), column.name)))
 
 
 def _without_literals(node: exp.Expr) -> exp.Expr:
@@ -72,6 +102,6 @@ def _without_literals(node: exp.Expr) -> exp.Expr:
         isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
     ):
         return exp.Placeholder()
-    if isinstance(node, exp.In) and all(isinstance(one, exp.Literal) for one in node.expressions):
+    if isinstance(node, exp.In) and all(one.find(exp.Column) is None for one in node.expressions):
         return exp.In(this=node.this, expressions=[exp.Placeholder()])  # a list of any length
     return node
