@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import discretion as dn
+from discretion.errors import QueryRefused
 from discretion.noise import simulation
 
 KEYS = ["N", "S", "E", "W", "nobody is from here"]
@@ -75,3 +76,11 @@ def test_answers_below_other_sql(clinic):
     db, _ = clinic
     answer = db.sql("SELECT n / 5 AS part FROM (SELECT COUNT(DISTINCT region) AS n FROM t)", share=0.2)
     assert answer.value == pytest.approx(4 / 5, abs=1e-6)
+
+
+def test_no_assumption_is_advised_for_an_error_that_none_would_make_smaller(clinic):
+    db, _ = clinic
+    with pytest.raises(QueryRefused, match=r"Ask for a larger error, or for fewer columns or groups\.$"):
+        db.sql("SELECT COUNT(DISTINCT region) FROM t", within=1e-12)
+    with pytest.raises(QueryRefused, match="with an assumption you can defend"):
+        db.sql("SELECT COUNT(DISTINCT region), COUNT(*) FROM t", within=1e-12)

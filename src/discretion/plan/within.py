@@ -35,11 +35,13 @@ def smallest_share(within: float, share: Fraction, most: Fraction, at: Callable[
             f"An error of at most {within:g} needs a share of {float(needed):g}, and share = {float(share):g} is the "
             f"most that this question may use. Ask with share={float(needed):g}, or for a larger error."
         )
-    at(usable[-1])  # refuses where nothing can be planned at all
+    plan = at(usable[-1])  # refuses where nothing can be planned at all
+    instead = "or for fewer columns or groups"
+    if any(choice.mechanism.error.assumable for choice in plan.choices):
+        instead = "for fewer columns or groups, or with an assumption you can defend"
     raise QueryRefused(
         f"An error of at most {within:g} is not possible: with the largest share that everybody can still pay and the "
-        f"steward allows, {float(usable[-1]):g}, the error is {best:.4g}. Ask for a larger error, for fewer columns or "
-        "groups, or with an assumption you can defend."
+        f"steward allows, {float(usable[-1]):g}, the error is {best:.4g}. Ask for a larger error, {instead}."
     )
 
 
