@@ -144,8 +144,8 @@ def _look(question: Question, ledger: Ledger) -> Look:
         states = [states_of(query, register) for query in asked.queries]
         identities = [identity_of(question, *each) for each in zip(asked.queries, states, strict=True)]
         identity = identity_together(identities)
-        stored = seen.answered(identity)
-        is_open = stored is None and not seen.pending(identity)
+        stored, pending = seen.before(identity)
+        is_open = stored is None and not pending
         conditions = _conditions(question, asked, register, seen) if is_open else None
     every = distinct(state for one in states for state in one)
     return Look(asked=asked, states=every, identity=identity, stored=stored, conditions=conditions)

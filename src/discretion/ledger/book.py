@@ -23,7 +23,7 @@ from discretion.ledger.offer import Cohort, Offer
 from discretion.ledger.people import person_text
 from discretion.ledger.receipt import Receipt, Use, receipt, uses
 from discretion.ledger.register import Register, cohorts_of, enroll, load, load_all
-from discretion.ledger.snapshot import Snapshot, declared_table
+from discretion.ledger.snapshot import Snapshot
 from discretion.ledger.stop import Stop, refuse_stopped, resume, stop, stops
 from discretion.ledger.store import Store
 from discretion.preference import MICRO
@@ -171,7 +171,7 @@ class Ledger:
     @property
     def last_tables(self) -> tuple[Table, ...]:
         """Return every table as it was when this ledger was opened, or when `tables` was called last."""
-        return tuple(map(declared_table, self._declarations))
+        return tuple(map(spend.declared_table, self._declarations))
 
     # One question ---------------------------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ class Ledger:
     def answered(self, question: str) -> str | None:
         """The answer (JSON) delivered to the very same question before, free of charge."""
         with self.snapshot() as seen:
-            return seen.answered(question)
+            return seen.before(question).answer
 
     def awaited(self, question: str) -> str | None:
         """The answer to the very same question; wait while somebody who paid for it computes it.
@@ -249,7 +249,7 @@ class Ledger:
         pause = 0.01
         while True:
             with self._store.reading() as db:
-                found, pending = spend.answered(db, question), spend.pending(db, question)
+                found, pending = spend.before(db, question)
                 for name in pending if found is None else ():
                     refuse_stopped(db, load(db, name))
             if found is not None or not pending:

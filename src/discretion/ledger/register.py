@@ -6,7 +6,7 @@ A person is where their last `change` put them, and else in the cohort of everyb
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -73,19 +73,18 @@ def load_all(db: sa.Connection) -> tuple[Register, ...]:
 
 def cohorts_of(db: sa.Connection, register: Register) -> tuple[Cohort, ...]:
     """Every cohort; damage shows here, before anything is charged."""
-    found = stored_cohorts(db, register)
-    if digest_cohorts(found) != register.balances:
+    stored = canonical([tuple(row) for row in db.execute(_COHORTS, {"wanted": register.id})])
+    if digest(stored) != register.balances:  # see `digest_cohorts`
         raise LedgerCorrupt(
             f"The balances of register {register.name!r} are not what its last entry left: the ledger is damaged or "
             "was tampered with. Nothing can be charged; run the audit."
         )
-    return found
+    return _cohorts(stored)
 
 
-def stored_cohorts(db: sa.Connection, register: Register) -> tuple[Cohort, ...]:
-    """Every cohort as stored, unchecked."""
-    rows = db.execute(_COHORTS, {"wanted": register.id})
-    return tuple(Cohort(**dict(zip(_FIELDS, row, strict=True))) for row in rows)
+@lru_cache(maxsize=16)  # a question reads them when it is planned, and again when it is charged
+def _cohorts(stored: str) -> tuple[Cohort, ...]:
+    return tuple(Cohort(**dict(zip(_FIELDS, row, strict=True))) for row in json.loads(stored))
 
 
 def digest_cohorts(cohorts: Iterable[Cohort]) -> str:

@@ -1,7 +1,6 @@
 """Snapshot: one state of the ledger, read in one transaction. It has everything that a plan depends on."""
 
 from fractions import Fraction
-from functools import lru_cache
 
 import pyarrow as pa
 import sqlalchemy as sa
@@ -11,14 +10,9 @@ from discretion.guarantee import Model
 from discretion.ledger import schema, spend
 from discretion.ledger.offer import Offer
 from discretion.ledger.register import Register, last_changes, load
+from discretion.ledger.spend import Before
 
 _DECLARATIONS = sa.select(schema.declaration.c.body).order_by(schema.declaration.c.name)
-
-
-@lru_cache(maxsize=256)
-def declared_table(body: str) -> Table:
-    """Return the table that a stored declaration describes."""
-    return Table.from_stored(body)
 
 
 class Snapshot:
@@ -29,7 +23,7 @@ class Snapshot:
 
     def tables(self) -> tuple[Table, ...]:
         """Return every table as last declared."""
-        return tuple(map(declared_table, self.declarations()))
+        return tuple(map(spend.declared_table, self.declarations()))
 
     def declarations(self) -> tuple[str, ...]:
         """Return every table as its declaration is stored."""
@@ -39,13 +33,9 @@ class Snapshot:
         """Return the register of this name: its source, fingerprint and levels."""
         return load(self._db, name)
 
-    def answered(self, question: str) -> str | None:
-        """Return the answer (JSON) that was delivered to the very same question before."""
-        return spend.answered(self._db, question)
-
-    def pending(self, question: str) -> set[str]:
-        """Return the registers that paid for this question and whose answer may still come."""
-        return spend.pending(self._db, question)
+    def before(self, question: str) -> Before:
+        """Return the answer (JSON) that was delivered to the very same question before, and who may still get one."""
+        return spend.before(self._db, question)
 
     def offer(
         self,

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -25,20 +26,23 @@ from discretion.ledger.chain import Entry, Writing, append, find, settled
 from discretion.ledger.offer import Cohort, Offer, exact
 from discretion.ledger.people import insert_many
 from discretion.ledger.register import Register, cohorts_of, digest_cohorts, load
-from discretion.ledger.stop import refuse_failed, refuse_stopped
+from discretion.ledger.stop import refuse_stopped
 from discretion.preference import MICRO
 
 CHANGED = "A source changed while it was read. The charge stands; ask again."
 _ENTRY, _LATER, _PAID, _COHORT = schema.entry.c, schema.entry.alias().c, schema.charge.c, schema.cohort.c
 _ASKED = _ENTRY.question == sa.bindparam("wanted")
 _DECLARED = sa.select(schema.declaration.c.body).where(schema.declaration.c.name == sa.bindparam("wanted"))
-_ANSWERED = sa.select(_ENTRY.body).where(_ASKED, _ENTRY.kind == "deliver").order_by(_ENTRY.seq).limit(1)
-_PENDING = sa.select(_ENTRY.body).where(
-    _ASKED, _ENTRY.kind == "charge", ~sa.exists(sa.select(_LATER.seq).where(_LATER.settles == _ENTRY.seq))
+_IS_SETTLED = sa.exists(sa.select(_LATER.seq).where(_LATER.settles == _ENTRY.seq))
+_BEFORE = (
+    sa.select(_ENTRY.kind, _ENTRY.body)
+    .where(_ASKED, sa.or_(_ENTRY.kind == "deliver", sa.and_(_ENTRY.kind == "charge", ~_IS_SETTLED)))
+    .order_by(_ENTRY.seq)
 )
-_QUOTA = sa.select(schema.quota.c.micro_share).where(
-    schema.quota.c.table == sa.bindparam("wanted"), schema.quota.c.analyst == sa.bindparam("whose")
-)
+_QUOTA_OF = schema.quota.c.table == sa.bindparam("wanted"), schema.quota.c.analyst == sa.bindparam("whose")
+_USED = sa.select(schema.quota.c.micro_share).where(*_QUOTA_OF)
+_USE = sa.update(schema.quota).where(*_QUOTA_OF)
+_USE_FIRST = sa.insert(schema.quota)
 _PAY = (
     sa.update(schema.cohort)
     .where(_COHORT.id == _PAID.cohort, _PAID.seq == sa.bindparam("at"), _COHORT.register == sa.bindparam("of"))
@@ -78,6 +82,12 @@ def declared(db: sa.Connection, name: str) -> Table:
     body = db.scalar(_DECLARED, {"wanted": name})
     if body is None:
         raise InvalidDeclaration(f"There is no table {name!r}; declare it with `protect` first.")
+    return declared_table(body)
+
+
+@lru_cache(maxsize=256)
+def declared_table(body: str) -> Table:
+    """Return the table that a stored declaration describes."""
     return Table.from_stored(body)
 
 
@@ -116,10 +126,10 @@ def charge(
     declarations = [declared(tx.db, name) for name in (table, *joined)]
     _refuse_twice(tx.db, facts["question"])
     register = load(tx.db, offered.register)
-    refuse_stopped(tx.db, register)
-    refuse_failed(tx.db, register, facts["shape"])
-    for declaration in declarations:
-        _obey(tx.db, declaration, offered, guarantee, analyst=facts["analyst"], alone=not joined)
+    refuse_stopped(tx.db, register, facts["shape"])
+    quotas = {one.name: tx.db.scalar(_USED, {"wanted": one.name, "whose": facts["analyst"]}) for one in declarations}
+    for one in declarations:
+        _obey(one, offered, guarantee, analyst=facts["analyst"], used=quotas[one.name] or 0, alone=not joined)
     cohorts = cohorts_of(tx.db, register)
     current = replace(offered, cohorts=_asked(cohorts), members=register.members, fingerprint=register.fingerprint)
     if any(getattr(current, name) != getattr(offered, name) for name in ("available", "members", "fingerprint")):
@@ -146,7 +156,7 @@ def charge(
     )
     _store(tx.db, register, entry, losses, offered.model)
     for name in (table, *joined):
-        _use_quota(tx.db, name, facts["analyst"], offered.share)
+        quotas[name] = _use_quota(tx.db, name, facts["analyst"], quotas[name], offered.share)
     return entry
 
 
@@ -186,25 +196,32 @@ def abandon(tx: Writing, id: str) -> Entry | None:
     return append(tx, "abandon", facts, question=question or None, settles=paid.seq)
 
 
-def pending(db: sa.Connection, question: str) -> set[str]:
-    """Return the registers that paid for this question and whose answer may still be delivered."""
-    now = datetime.now(UTC)
-    found = [
-        json.loads(body) for body in db.scalars(_PENDING, {"wanted": question})
-    ]  # abs: another machine's clock may be ahead
-    return {one["register"] for one in found if abs(now - datetime.fromisoformat(one["time"])) < UNDELIVERED}
+class Before(NamedTuple):
+    """What became of the very same question before."""
+
+    answer: str | None  # JSON, as it was delivered
+    pending: frozenset[str]  # registers that paid for it and whose answer may still be delivered
+
+
+def before(db: sa.Connection, question: str) -> Before:
+    """Return the answer that was delivered to the very same question, and who may still get one."""
+    found = [(row.kind, json.loads(row.body)) for row in db.execute(_BEFORE, {"wanted": question})]
+    answers = [str(facts["answer"]) for kind, facts in found if kind == "deliver"]
+    return Before(
+        answer=answers[0] if answers else None,
+        pending=frozenset(facts["register"] for kind, facts in found if kind == "charge" and _is_recent(facts["time"])),
+    )
+
+
+def _is_recent(time: str) -> bool:
+    """Tell whether the answer of a charge may still come; abs: another machine's clock may be ahead."""
+    return abs(datetime.now(UTC) - datetime.fromisoformat(time)) < UNDELIVERED
 
 
 def _refuse_twice(db: sa.Connection, question: str) -> None:
     """Refuse to charge a question that is answered or being answered: one charge for one question."""
-    if question and (answered(db, question) is not None or pending(db, question)):
+    if question and before(db, question) != Before(None, frozenset()):
         raise PlanOutdated("Somebody else asked the same question at the same time; ask again to get its answer.")
-
-
-def answered(db: sa.Connection, question: str) -> str | None:
-    """The answer delivered to the very same question before, if there is one."""
-    body = db.scalar(_ANSWERED, {"wanted": question})
-    return None if body is None else str(json.loads(body)["answer"])
 
 
 def promise(guarantee: Guarantee) -> dict[str, Any]:
@@ -214,9 +231,7 @@ def promise(guarantee: Guarantee) -> dict[str, Any]:
     return {name: getattr(guarantee, name) for name in names} | also
 
 
-def _obey(
-    db: sa.Connection, table: Table, offered: Offer, guarantee: Guarantee, *, analyst: str, alone: bool = True
-) -> None:
+def _obey(table: Table, offered: Offer, guarantee: Guarantee, *, analyst: str, used: int, alone: bool = True) -> None:
     """The steward's policy, and the plain consistency of what is charged with what was planned.
 
     Joined with others, a table that protects presence may be covered by a promise about values, which holds for rows
@@ -246,7 +261,6 @@ def _obey(
     if guarantee.arithmetic == "float" and not policy.float_arithmetic:
         raise QueryRefused(f"This mechanism has no exact sampler, and table {table.name!r} allows exact ones only.")
     quota = policy.quotas.get(analyst, policy.quotas.get("*"))
-    used = _quota_used(db, table.name, analyst)
     if quota is not None and used + ceil(offered.share * MICRO) > Fraction(str(quota)) * MICRO:
         raise BudgetExhausted(
             f"The quota of analyst {analyst!r} on table {table.name!r} is {quota:g}, used {used / MICRO:g}, requested "
@@ -278,8 +292,8 @@ def _pay(cohort: Cohort, loss: Loss, model: Model) -> Cohort:
     if not any(loss):
         return cohort
     account = "micro_individual" if model == "individual" else "micro_spent"
-    paid = {account: getattr(cohort, account) + loss.micro_epsilon}
-    return replace(cohort, **paid, pico_delta=cohort.pico_delta + loss.pico_delta)
+    paid = {account: getattr(cohort, account) + loss.micro_epsilon, "pico_delta": cohort.pico_delta + loss.pico_delta}
+    return Cohort(**vars(cohort) | paid)
 
 
 def _by_loss(losses: Mapping[int, Loss]) -> list[list[Any]]:
@@ -304,12 +318,11 @@ def _store(db: sa.Connection, register: Register, entry: Entry, losses: Mapping[
     db.execute(_BALANCE, {"of": register.id, "balances": entry.facts["balances"]})
 
 
-def _quota_used(db: sa.Connection, table: str, analyst: str) -> int:
-    return db.scalar(_QUOTA, {"wanted": table, "whose": analyst}) or 0
-
-
-def _use_quota(db: sa.Connection, table: str, analyst: str, share: Fraction) -> None:
-    quota = schema.quota.c
-    used = _quota_used(db, table, analyst) + ceil(share * MICRO)
-    db.execute(sa.delete(schema.quota).where(quota.table == table, quota.analyst == analyst))
-    db.execute(sa.insert(schema.quota).values(table=table, analyst=analyst, micro_share=used))
+def _use_quota(db: sa.Connection, table: str, analyst: str, used: int | None, share: Fraction) -> int:
+    """Write down that a share was used, after what was `used` before (None: nothing is written down); return both."""
+    both = (used or 0) + ceil(share * MICRO)
+    if used is None:
+        db.execute(_USE_FIRST, {"table": table, "analyst": analyst, "micro_share": both})
+    else:
+        db.execute(_USE, {"wanted": table, "whose": analyst, "micro_share": both})
+    return both

@@ -10,8 +10,7 @@ from discretion.ledger.chain import Entry, Writing, append, entries, find, settl
 from discretion.ledger.register import Register, load
 
 _OF = schema.stop.c.register == sa.bindparam("wanted")
-_OPEN = sa.select(schema.stop.c.seq).where(_OF, schema.stop.c.resumed.is_(None)).order_by(schema.stop.c.seq).limit(1)
-_FAILED = sa.select(schema.stop.c.shape).where(_OF, schema.stop.c.shape != "").distinct()
+_STOPS = sa.select(schema.stop.c.seq, schema.stop.c.shape, schema.stop.c.resumed).where(_OF).order_by(schema.stop.c.seq)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,15 +73,15 @@ def stops(db: sa.Connection) -> tuple[Stop, ...]:
     )
 
 
-def refuse_stopped(db: sa.Connection, register: Register) -> None:
-    """Refuse every question about a stopped register, always in the same words."""
-    if _open(db, register) is not None:
+def refuse_stopped(db: sa.Connection, register: Register, shape: str = "") -> None:
+    """Refuse every question about a stopped register, always in the same words.
+
+    Refuse a statement `shape` that failed before, even after the register was resumed.
+    """
+    found = db.execute(_STOPS, {"wanted": register.id}).all()
+    if any(one.resumed is None for one in found):
         raise TableStopped(TableStopped.sentence)
-
-
-def refuse_failed(db: sa.Connection, register: Register, shape: str) -> None:
-    """Refuse a statement shape that failed before, even after the register was resumed."""
-    if shape and any(same_shape(shape, failed) for failed in db.scalars(_FAILED, {"wanted": register.id})):
+    if shape and any(same_shape(shape, one.shape) for one in found if one.shape):
         raise QueryRefused("A question of this form failed before, so it is refused. Ask in another way.")
 
 
@@ -93,5 +92,4 @@ def same_shape(one: str, other: str) -> bool:
 
 def _open(db: sa.Connection, register: Register) -> int | None:
     """Return the entry that stopped a register, None if it is not stopped."""
-    found = db.scalar(_OPEN, {"wanted": register.id})
-    return None if found is None else int(found)
+    return next((one.seq for one in db.execute(_STOPS, {"wanted": register.id}) if one.resumed is None), None)
