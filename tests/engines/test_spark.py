@@ -362,6 +362,21 @@ def test_rows_that_are_sorted_by_one_number_first_are_bounded_like_in_duckdb(
         assert one.totals is None or one.totals.tolist() == two.totals.tolist()
 
 
+def test_texts_are_cut_where_a_key_could_tell_and_only_there(engine: Spark, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, write = [], SPARK.text
+    monkeypatch.setattr(type(SPARK), "text", lambda self, tree: asked.append(write(tree)) or asked[-1])
+    given = pa.table(
+        {"id": range(6), "epsilon": [0.1] * 6, "x": [1.0] * 6, "place": ["A", "AB", "ABC", "ABCD", "ABC" * 99, None]}
+    )
+    sql = "SELECT place, COUNT(*) FROM t GROUP BY place"
+    for longest, cut, counts in ((3, True, [1, 3]), (4, False, [1, 1])):
+        declared = {"longest_text": longest, "keys": {"place": ("A", "ABC")}}
+        for one in (DuckDB(), engine):
+            (found,) = compute(one, sql, table(one, given, **declared))
+            assert counts == found.counts.sum(axis=-1).tolist()
+        assert cut == ("LEFT(" in asked[-1])
+
+
 def test_tiny_tables_are_written_out_and_others_stay_joined() -> None:
     pairs = pa.table({"value": pa.array(["it's", None]), "place": pa.array([0, 1])})
     many = pa.table({"preference": pa.array(np.arange(99.0)), "cohort": pa.array(range(99))})

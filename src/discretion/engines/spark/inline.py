@@ -41,6 +41,8 @@ def _is_pairs(join: exp.Join, table: pa.Table) -> bool:
 def _write_out(parent: exp.Select, join: exp.Join, table: pa.Table) -> None:
     on, name = join.args["on"], join.this.alias_or_name
     found, second = table.to_pydict(), table.column_names[1]
+    if not join.side and pa.types.is_string(table.schema.field(0).type):
+        _leave_uncut(parent, on.this, max(len(one or "") for one in found[table.column_names[0]]))
     pairs = zip(found[table.column_names[0]], found[second], strict=True)
     same = [(exp.NullSafeEQ(this=on.this.copy(), expression=_literal(one)), number(other)) for one, other in pairs]
     value = exp.Case(ifs=[exp.If(this=match, true=other) for match, other in same])
@@ -52,6 +54,37 @@ def _write_out(parent: exp.Select, join: exp.Join, table: pa.Table) -> None:
             column.replace(exp.alias_(written, second) if shown else written)
     if not join.side:
         parent.where(not_null(exp.paren(value)), copy=False)
+
+
+def _leave_uncut(select: exp.Select, value: exp.Expr, longest: int) -> None:
+    """Leave a text as long as it is if it is only compared with shorter ones than it would be cut to.
+
+    Spark would cut it again for every comparison. A text that is cut has the greatest length: it equals none of them.
+    """
+    sources = [select.args["from_"].this] if isinstance(value, exp.Column) and select.args.get("from_") else []
+    inner = next(
+        (one.this for one in sources if isinstance(one, exp.Subquery) and value.table in ("", one.alias)), None
+    )
+    if not isinstance(inner, exp.Select):
+        return
+    for shown in inner.expressions:
+        if shown.alias_or_name == value.name:
+            own = shown.unalias()
+            if (whole := _cut_from(own, longest)) is not None:
+                own.replace(whole)
+            else:
+                _leave_uncut(inner, own, longest)
+
+
+def _cut_from(value: exp.Expr, longest: int) -> exp.Expr | None:
+    """Return the text that an expression cuts to more characters than `longest`; None if it does something else."""
+    if not isinstance(value, exp.Case) or not isinstance(left := value.args.get("default"), exp.Left):
+        return None
+    (first, *others), whole = value.args["ifs"], left.this
+    size = exp.Anonymous(this="STRLEN", expressions=[whole.copy()])
+    is_short = first.this == exp.LTE(this=size, expression=left.expression.copy())
+    cuts = is_short and first.args["true"] == whole and not others and int(left.expression.this) > longest
+    return whole if cuts else None
 
 
 def _leave_sums(select: exp.Select) -> None:
