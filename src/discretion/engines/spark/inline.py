@@ -61,11 +61,11 @@ def _leave_uncut(select: exp.Select, value: exp.Expr, longest: int) -> None:
 
     Spark would cut it again for every comparison. A text that is cut has the greatest length: it equals none of them.
     """
-    sources = [select.args["from_"].this] if isinstance(value, exp.Column) and select.args.get("from_") else []
-    inner = next(
-        (one.this for one in sources if isinstance(one, exp.Subquery) and value.table in ("", one.alias)), None
-    )
-    if not isinstance(inner, exp.Select):
+    source = select.args["from_"].this if select.args.get("from_") else None
+    if not isinstance(value, exp.Column) or not isinstance(source, exp.Subquery):
+        return
+    inner = source.this
+    if value.table not in ("", source.alias) or not isinstance(inner, exp.Select):
         return
     for shown in inner.expressions:
         if shown.alias_or_name == value.name:
