@@ -142,7 +142,7 @@ class _Gather:
             return self._noted(replace(found, plain=within(node, found.plain)))
         if isinstance(node, exp.Column):
             if not node.table and node.name.lower() in self.aliases:
-                return self.aliases[node.name.lower()].copy()
+                return within(node, self.aliases[node.name.lower()])
             self.inner.scope.find(node)
             raise QueryRefused(
                 f"{node.name} has a value for each row of a person: put it in an aggregate such as MAX({node.name}), "

@@ -17,7 +17,7 @@ from discretion.query.key import bare
 from discretion.query.pair import is_pair, pair
 from discretion.query.place import placed
 from discretion.query.rowset import Key, RowSet
-from discretion.query.scalar import only
+from discretion.query.scalar import only, within
 
 _SPELLED = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING)  # what the analyst named
 
@@ -176,7 +176,7 @@ class Output:
     def _by_name(self, node: exp.Column) -> exp.Expr:
         shown = self._shown(node)
         if shown is not None:
-            return shown.expression.copy()
+            return within(node, shown.expression)
         self.found.scope.find(node)
         raise QueryRefused(
             f"{node.name} is a column of people's rows, which are never listed. Put it in an aggregate such as "
