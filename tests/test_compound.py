@@ -222,6 +222,8 @@ def test_rows_named_by_numbers_keep_their_errors_in_any_order(tmp_path: Path) ->
     [
         "SELECT n FROM (SELECT QUANTILE_CONT(age, [0.2, 0.8]) AS q, COUNT(*) AS n FROM t)",
         "SELECT mo, n FROM (SELECT MODE(region) AS mo, COUNT(*) AS n FROM t)",
+        "SELECT region, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS s FROM t GROUP BY region USING SAMPLE 10%",
+        "SELECT region, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS s FROM t GROUP BY region WITH ROLLUP",
         "WITH part_0 AS (SELECT 42 AS _a0) SELECT COUNT(*) AS n, SUM(COUNT(*)) OVER () AS s FROM t",
         "WITH t AS (SELECT 42 AS cost) SELECT COUNT(*) AS n, SUM(COUNT(*)) OVER () AS s FROM t",
         "SELECT n, (SELECT MAX(name) FROM pg_settings) AS s FROM (WITH pg_settings AS (SELECT 1 AS q) SELECT n + q "

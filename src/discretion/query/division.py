@@ -14,8 +14,8 @@ from discretion.declaration.table import Table
 from discretion.errors import QueryRefused
 from discretion.query import Query, parse, statement
 from discretion.query.aggregation import AGGREGATES
-from discretion.query.key import bare
-from discretion.query.relation import Tables, relation
+from discretion.query.key import bare, refuse_several
+from discretion.query.relation import ALLOWED, Tables, clauses, relation
 from discretion.query.scalar import shown, unbracketed
 
 PART = "part_"  # what the tables of parts are called
@@ -158,6 +158,7 @@ class _Above:
     """Turns a SELECT with aggregates over people's rows into a part and a SELECT over it."""
 
     def __init__(self, select: exp.Select, divide: _Divide, known: Mapping[str, exp.Expr]) -> None:
+        clauses(select, *ALLOWED, "group", "having", *_KEPT)  # what is neither asked nor kept above is not left out
         self.whole, self.divide, self.known = select, divide, known
         self.items = [one.this if isinstance(one, exp.Alias) else one for one in select.expressions]
         self.names = [_name(one) for one in select.expressions]
@@ -192,6 +193,7 @@ class _Above:
         group = self.whole.args.get("group")
         if group is None:
             return []
+        refuse_several(group)
         if group.args.get("all"):
             return [item for item in self.items if not _aggregates_in(item) and item.find(exp.Window) is None]
         columns = self._columns()

@@ -40,14 +40,19 @@ def terms(select: exp.Select, found: RowSet) -> list[exp.Expr]:
     group = select.args.get("group")
     if group is None:
         return []
-    if any(group.args.get(name) for name in ("cube", "rollup", "grouping_sets", "totals")):
-        raise QueryRefused("CUBE, ROLLUP and GROUPING SETS ask several questions. Ask them one by one.")
+    refuse_several(group)
     only(group, "expressions", "all")
     items = [item.this if isinstance(item, exp.Alias) else item for item in select.expressions]
     if group.args.get("all"):
         return [item for item in items if item.find(exp.AggFunc, *AGGREGATES) is None]
     aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
     return [_meant(node, items, aliases, found) for node in group.expressions]
+
+
+def refuse_several(group: exp.Expr) -> None:
+    """Refuse a GROUP BY that groups in several ways."""
+    if any(group.args.get(name) for name in ("cube", "rollup", "grouping_sets", "totals")):
+        raise QueryRefused("CUBE, ROLLUP and GROUPING SETS ask several questions. Ask them one by one.")
 
 
 def _meant(node: exp.Expr, items: Sequence[exp.Expr], aliases: Mapping[str, exp.Expr], found: RowSet) -> exp.Expr:
