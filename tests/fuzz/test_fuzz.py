@@ -27,7 +27,7 @@ WORLDS = [
 SECONDS = 120 / len(WORLDS)  # of one core, for each world
 NIGHTLY = 20_000  # accepted queries, over all worlds
 BATCH = 20
-LARGE_BATCH = 400
+LARGE_BATCH = 200
 # Written as something else, or not over rows: sqlglot reads MONTH(day) as exp.Month, which becomes EXTRACT.
 SYNONYMS = {exp.TryCast, exp.DateTrunc}
 
