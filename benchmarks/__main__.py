@@ -16,6 +16,7 @@ TOPICS = (
         "counts",
         "joint",
         "pooled",
+        "widths",
         "ranks",
         "quantiles",
         "walk",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import poisson
+from scipy.stats import hypergeom, poisson
 
 from contracts import Universe, statistics_of
 from discretion.errors import InvalidDeclaration, Unsuitable
@@ -22,6 +22,7 @@ from discretion.statistics import Aggregate, Statistics
 COUNT = Aggregate(kind="count", protects="value")
 PRESENCE = Aggregate(kind="count", protects="presence")
 propose = MECHANISMS["weighted"]
+LARGEST = 20 * MICRO
 
 profiles = st.lists(
     st.tuples(st.integers(1_000, 2_000_000), st.integers(1, 300)),
@@ -239,6 +240,32 @@ def test_one_weight_more_covers_every_poisson_law(confidence):
     half = np.array([Error(bias=0, noise=sqrt(one), pull=more).half_width(confidence) for one in mean])
     covered = poisson.cdf(np.floor(mean + half), mean) - poisson.cdf(np.ceil(mean - half) - 1, mean)
     assert confidence <= covered.min()
+
+
+def covered(half, share, people):
+    """How often an interval has the truth, for every count, if people who count `share` times are drawn at random."""
+    truth, asked = np.arange(people + 1), round(people / share)
+    drawn = np.arange(asked + 1)
+    likely = hypergeom.pmf(drawn[None, :], people, truth[:, None], asked)
+    held = np.abs(share * drawn[None, :] - truth[:, None]) <= np.array([half(share * one) for one in drawn.tolist()])
+    return (likely * held).sum(axis=1)
+
+
+@pytest.mark.parametrize("share", [10, 2, 10 / 9])
+def test_an_interval_that_its_value_narrows_holds_for_every_count(share):
+    """Without noise, exactly: of 360 people a part has nearly all the weight, who they are is random."""
+    people, open_people = 360, round(360 / share)
+    specification = Specification.of([(1, people - open_people), (LARGEST, open_people)])
+    mechanism = propose(COUNT, specification, Belief(assume="independent"))
+    variance = float(mechanism.error.noise**2) * 4 / people
+    assert 0.95 <= covered(lambda value: mechanism.error_at(value=value).half_width(), share, people).min()
+    narrowed = mechanism.error_at(value=0.01 * people).half_width()
+    assert narrowed < (1.0 if share == 10 else 0.8) * mechanism.error.half_width()
+
+    def naive(value):  # as if the released share were the true one
+        return 2.12 * sqrt(variance * value * (1 - value / people))
+
+    assert covered(naive, share, people).min() < 0.9
 
 
 def exact(mechanism, part):

@@ -30,6 +30,7 @@ from discretion.mechanisms import (
 from discretion.mechanisms.belief import Belief
 from discretion.mechanisms.joint import Kin, Released
 from discretion.mechanisms.linear import Linear
+from discretion.mechanisms.partition import Partition
 from discretion.mechanisms.pooled import Pooled
 from discretion.noise import Floats, Rng
 from discretion.preference import Specification
@@ -90,7 +91,7 @@ TOGETHER = (*JOINT, "paired")  # by name, for all aggregates of a question
 
 def answer(mechanism: Mechanism, statistics: Statistics, rng: Rng = None) -> tuple[Floats, tuple[Error, ...]]:
     """The private answers and their errors, one a group; the release itself may tell more than was predicted."""
-    if isinstance(mechanism, Linear | Pooled):
+    if isinstance(mechanism, Linear | Pooled | Partition):
         return mechanism.answer(statistics, rng)
     released = mechanism.release(statistics, rng)
     return released, (mechanism.error,) * len(released)

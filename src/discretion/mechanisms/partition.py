@@ -1,7 +1,9 @@
 """Partition: answer groups of similar budgets separately, then combine. The partitioning paper's mechanism."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -49,6 +51,7 @@ class Partition:
     groups: tuple[Group, ...]  # of all rounds
     coefficients: tuple[float, ...]  # of the groups' noisy totals in the answer
     error: Error
+    error_at: Callable[..., Error] | None = field(default=None, repr=False, compare=False)  # of a released value
 
     @property
     def guarantee(self) -> Guarantee:
@@ -82,6 +85,13 @@ class Partition:
             return np.asarray(float(aggregate.origin) + float(aggregate.step) * steps / people)
         origin = float(aggregate.origin) * people if aggregate.size_is_public else 0.0
         return np.asarray(origin + float(aggregate.step) * steps)
+
+    def answer(self, statistics: Statistics, rng: Rng) -> tuple[Floats, tuple[Error, ...]]:
+        """The private answers and their errors, by group."""
+        values = self.release(statistics, rng)
+        if self.error_at is None:
+            return values, (self.error,) * len(values)
+        return values, tuple(self.error_at(value=value) for value in values.tolist())
 
 
 def propose(
@@ -186,14 +196,21 @@ def _combined(
         coefficients = np.ones(len(groups)) if disjoint else _stratified(member, noises)
     else:
         coefficients = _homogeneous(member, noises, specification, believed(aggregate, belief).variance, disjoint)
+    at = partial(
+        total_error,
+        aggregate,
+        specification,
+        belief,
+        member @ coefficients,
+        variance=float(coefficients**2 @ noises),
+    )
     return Partition(
         aggregate=aggregate,
         specification=specification,
         groups=groups,
         coefficients=tuple(coefficients.tolist()),
-        error=total_error(
-            aggregate, specification, belief, member @ coefficients, variance=float(coefficients**2 @ noises)
-        ),
+        error=at(),
+        error_at=None if belief.beta is None else at,
     )
 
 
