@@ -314,3 +314,8 @@ def test_an_outer_query_that_reads_the_source_would_be_found(
     monkeypatch.setattr(compound, "divide", reading)
     with pytest.raises(QueryRefused, match="fails"):
         db.sql(STATEMENTS[0])
+
+
+def test_numbers_that_are_public_are_exact_above_them_too(db: dn.Connection) -> None:
+    found = db.sql("SELECT COUNT(*) AS n, COUNT(*) AS N FROM t", share=0.1).to_arrow().to_pydict()
+    assert (found["n"], found["N_1"], found["N_1_low"], found["N_1_high"]) == ([120], [120], [120], [120])

@@ -323,8 +323,8 @@ def _errors(
             exact = added_up.get(name, {})
             computed = tuple(exact.get(row, error or Error(bias=0.0, noise=0.0)) for row, error in enumerate(column))
             found[name] = (UNKNOWN,) * rows if name in doubtful else passed or computed
-    last = list(first)[-1]
-    return found or {last: (UNKNOWN,) * rows}
+    last, off = list(first)[-1], any(error.total for part in parts for errors in part.errors for error in errors)
+    return found or {last: (UNKNOWN if off else Error(bias=0.0, noise=0.0),) * rows}
 
 
 def _worst(errors: Sequence[Error | None]) -> Error | None:
