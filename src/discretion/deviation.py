@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp, hypot, inf, isfinite, log, log1p, sqrt
+from math import ceil, exp, hypot, inf, isfinite, log, log1p, sqrt
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ class Error:
 
     bias: float  # the worst it can be off on average (under the assumption, if there is one)
     noise: float  # standard deviation of everything random
+    grain: float = 0.0  # all of it is discrete Laplace noise, a whole number of these; 0: finer, or not all of it
     unit: Literal["value", "rank"] = "value"  # ranks: a share of the people
     assumption: str = ""  # what was believed about the data; accuracy rests on it, privacy does not
     limits: tuple[float, float] | None = None  # where answers can lie at all
@@ -46,7 +47,8 @@ class Error:
         """Return how far the truth may be: noise is taken as Laplace or normal, the one that strays further.
 
         A bias that is at worst `bias`, on one side, needs a tail of the noise on that side only. Choices among ranks
-        stray to one side, so theirs is added to the whole width of the noise.
+        stray to one side, so theirs is added to the whole width of the noise. Noise of coarse grains is further away
+        than its deviation says, by less than half a grain.
         """
         if not 0 < confidence < 1:
             raise InvalidDeclaration(f"A confidence must be between 0 and 1 (0.95 is 95%), got {confidence!r}.")
@@ -54,8 +56,22 @@ class Error:
         if self.quantiles:
             return max(map(abs, self._ends(missed / 2)))
         if self.unit == "rank" or not (self.bias and self.noise) or not isfinite(self.bias + self.noise):
-            return self.bias + self.pull + self.noise * _deviations(missed)
-        return self.pull + self.noise * _with_bias(self.bias / self.noise, missed)
+            half = self.bias + self.noise * _deviations(missed)
+            return self.pull + (max(half, self._grains(missed)) if self.grain and not self.bias else half)
+        noise = max(self.noise, sqrt(2) * self._scale) if self.grain else self.noise
+        return self.pull + noise * _with_bias(self.bias / noise, missed) + self.grain / 2
+
+    @property
+    def _scale(self) -> float:
+        """The scale b of discrete Laplace noise, whose variance is 2q/(1 − q)² grains², q = e^(−grain/b)."""
+        variance = (self.noise / self.grain) ** 2
+        return -self.grain / log(variance / (variance + 1 + sqrt(2 * variance + 1)))
+
+    def _grains(self, missed: float) -> float:
+        """Return m grains, a little more for rounding: P(|N| > m) = 2q^(m + 1)/(1 + q) is at most `missed`."""
+        times = self.grain / self._scale
+        steps = (log(2 / missed) - log1p(exp(-times))) / times
+        return self.grain * (max(ceil(steps) - 1, 0) + 1e-6)
 
     def interval(self, value: float, confidence: float = 0.95) -> tuple[float, float]:
         """Return where the truth lies with this confidence; in ranks, which ranks the answer may have.

@@ -318,6 +318,16 @@ def _sample_error(
     return factor * shifted, hypot(factor * drawn, moved)
 
 
+def _grained_error(
+    grain: float, aggregate: Aggregate, specification: Specification, *what: Any, variance: float, **how: Any
+) -> Error:
+    """The error of a total whose noise is a whole number of grains, in steps: told if nothing else is random."""
+    error = total_error(aggregate, specification, *what, variance=variance, **how)
+    unit, _ = _unit(aggregate, specification.size)
+    is_all = 0 < error.noise <= (1 + 1e-9) * unit * sqrt(variance)
+    return replace(error, grain=unit * grain) if is_all else error
+
+
 def _affine_errors(
     aggregate: Aggregate,
     specification: Specification,
@@ -330,7 +340,8 @@ def _affine_errors(
     unit = unit_of(weights)
     scale = float(parts(aggregate)[0].scale) * MICRO / unit
     at = partial(
-        total_error,
+        _grained_error,
+        unit / float(divisor),
         aggregate,
         specification,
         belief,
