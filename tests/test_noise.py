@@ -1,5 +1,6 @@
 """Every sampler against its law. The secure source cannot be seeded, so each statistical test states its false-alarm
-rate (10^-9 unless said otherwise) and the same test must reject a law that is a few percent off: that is its power."""
+rate (10^-9 unless said otherwise) and the same test must reject a law that is a few percent off: that is its power.
+By the noncentral χ² law (for Kolmogorov's test, a normal one) that fails by chance less than once in 10^9 runs, too."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -30,22 +31,22 @@ def chi_square(observed: np.ndarray, expected: np.ndarray) -> float:
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), 3, Fraction(22, 7)])
 @pytest.mark.parametrize("rng", [None, noise.simulation(1)], ids=["secure", "simulated"])
-def test_discrete_laplace_has_its_law_and_the_test_would_notice_three_percent(scale, rng):
+def test_discrete_laplace_has_its_law_and_the_test_would_notice_four_percent(scale, rng):
     reach = max(2, round(4 * float(scale)))
     draws = np.clip(noise.discrete_laplace(scale, 200_000, rng), -reach, reach)
     observed = np.bincount(draws + reach, minlength=2 * reach + 1)
     assert chi_square(observed, laplace_pmf(float(scale), reach)) > FALSE_ALARM
-    for wrong in (0.97, 1.03):
+    for wrong in (0.96, 1.04):
         assert chi_square(observed, laplace_pmf(wrong * float(scale), reach)) < FALSE_ALARM
 
 
 @pytest.mark.parametrize("rule", ["exponential", "permute_and_flip"])
 @pytest.mark.parametrize("rng", [None, noise.simulation(2)], ids=["secure", "simulated"])
-def test_choices_have_their_law_and_the_test_would_notice_seven_percent(rule, rng):
+def test_choices_have_their_law_and_the_test_would_notice_twelve_percent(rule, rng):
     scores, scale = np.array([0, -1_000_000, -2_000_000, -4_000_000, -5_000_000]), 2_000_000
     observed = np.bincount([noise.choose(scores, scale, rng, rule) for _ in range(40_000)], minlength=5)
     assert chi_square(observed, noise.choice_probabilities(scores, scale, rule)) > FALSE_ALARM
-    for wrong in (0.93, 1.07):
+    for wrong in (0.88, 1.12):
         off = noise.choice_probabilities(scores, Fraction(wrong) * scale, rule)
         assert chi_square(observed, off) < FALSE_ALARM
 
@@ -124,7 +125,7 @@ def test_a_keyed_coin_is_a_uniform_function_of_key_and_person():
     shares = [noise.keyed_coin(key, str(person)) / 2**64 for person in range(20_000)]
     assert noise.keyed_coin(key, "7") == noise.keyed_coin(key, "7") != noise.keyed_coin(noise.coin_key(), "7")
     assert stats.kstest(shares, "uniform").pvalue > FALSE_ALARM
-    assert stats.kstest([s**1.1 for s in shares], "uniform").pvalue < FALSE_ALARM
+    assert stats.kstest([s**1.2 for s in shares], "uniform").pvalue < FALSE_ALARM
 
 
 def spherical_norms(scale: float, rng: noise.Rng) -> np.ndarray:
@@ -141,10 +142,10 @@ CONTINUOUS: list[tuple[str, Callable[[noise.Rng], np.ndarray], Callable[[float],
 
 @pytest.mark.parametrize(("name", "draw", "law"), CONTINUOUS, ids=[case[0] for case in CONTINUOUS])
 @pytest.mark.parametrize("rng", [None, noise.simulation(3)], ids=["secure", "simulated"])
-def test_continuous_noise_has_its_law_and_the_test_would_notice_seven_percent(name, draw, law, rng):
+def test_continuous_noise_has_its_law_and_the_test_would_notice_ten_percent(name, draw, law, rng):
     draws = draw(rng)
     assert stats.kstest(draws, law(1.0)).pvalue > FALSE_ALARM
-    assert stats.kstest(draws, law(1.07)).pvalue < FALSE_ALARM
+    assert stats.kstest(draws, law(1.1)).pvalue < FALSE_ALARM
 
 
 def test_heavy_tailed_noise_has_the_golden_distribution(golden):

@@ -197,7 +197,7 @@ def abandon(tx: Writing, id: str) -> Entry | None:
 
 
 class Before(NamedTuple):
-    """What became of the very same question before."""
+    """Tells what became of the very same question before."""
 
     answer: str | None  # JSON, as it was delivered
     pending: frozenset[str]  # registers that paid for it and whose answer may still be delivered

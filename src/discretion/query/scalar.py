@@ -330,7 +330,7 @@ def unbracketed(node: exp.Expr) -> exp.Expr:
 
 
 def within(node: exp.Expr, plain: exp.Expr) -> exp.Expr:
-    """What is written in the place of `node`: in brackets, where it is a part of something that could split it."""
+    """Return what to write in the place of `node`: in brackets, where it is a part of something that could split it."""
     is_whole = node.parent is None or isinstance(plain, (exp.Column, exp.Paren, exp.Placeholder, exp.Case))
     return plain.copy() if is_whole else exp.Paren(this=plain.copy())
 
