@@ -24,7 +24,8 @@ from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.form import forms, is_affine
 from discretion.mechanisms.joint import Kin, Released
 from discretion.mechanisms.level import best_level
-from discretion.mechanisms.linear import Linear, capped
+from discretion.mechanisms.linear import Linear
+from discretion.mechanisms.scheme import capped
 from discretion.mechanisms.weighted import saturation
 from discretion.noise import Floats
 from discretion.plan import choose
