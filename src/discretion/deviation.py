@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil, exp, hypot, inf, isfinite, log, log1p, sqrt
+from math import asinh, ceil, exp, hypot, inf, isfinite, log, log1p, sqrt
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -58,20 +58,21 @@ class Error:
         if self.unit == "rank" or not (self.bias and self.noise) or not isfinite(self.bias + self.noise):
             half = self.bias + self.noise * _deviations(missed)
             return self.pull + (max(half, self._grains(missed)) if self.grain and not self.bias else half)
-        noise = max(self.noise, sqrt(2) * self._scale) if self.grain else self.noise
+        noise = max(self.noise, sqrt(2) * self.grain / self._decay) if self.grain else self.noise
         return self.pull + noise * _with_bias(self.bias / noise, missed) + self.grain / 2
 
     @property
-    def _scale(self) -> float:
-        """The scale b of discrete Laplace noise, whose variance is 2q/(1 − q)² grains², q = e^(−grain/b)."""
-        variance = (self.noise / self.grain) ** 2
-        return -self.grain / log(variance / (variance + 1 + sqrt(2 * variance + 1)))
+    def _decay(self) -> float:
+        """Return grain/b, b the scale of discrete Laplace noise, whose variance is ½/sinh²(grain/2b) grains²."""
+        return 2 * asinh(self.grain / (sqrt(2) * self.noise))
 
     def _grains(self, missed: float) -> float:
-        """Return m grains, a little more for rounding: P(|N| > m) = 2q^(m + 1)/(1 + q) is at most `missed`."""
-        times = self.grain / self._scale
-        steps = (log(2 / missed) - log1p(exp(-times))) / times
-        return self.grain * (max(ceil(steps) - 1, 0) + 1e-6)
+        """Return m grains, a little more for rounding: P(|N| > m) = 2q^(m + 1)/(1 + q) is at most `missed`.
+
+        q is e^(−grain/b); m is 0 where the noise is nearly always 0.
+        """
+        steps = (log(2 / missed) - log1p(exp(-self._decay))) / self._decay
+        return self.grain * max(ceil(steps) - 1, 0) * (1 + 1e-6)
 
     def interval(self, value: float, confidence: float = 0.95) -> tuple[float, float]:
         """Return where the truth lies with this confidence; in ranks, which ranks the answer may have.

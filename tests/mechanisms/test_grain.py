@@ -9,6 +9,7 @@ import pytest
 
 from discretion.mechanisms import MECHANISMS, Belief
 from discretion.preference import MICRO, Specification
+from discretion.release import Error
 from discretion.statistics import Aggregate
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
@@ -61,3 +62,16 @@ def test_ends_on_the_grid_are_inside_whatever_their_rounding():
     for truth in range(0, 300, 7):
         low, high = found.interval((truth + floor(reached)) / 10)
         assert low <= truth / 10 <= high
+
+
+@pytest.mark.parametrize("bias", [0.0, 2.5])
+@pytest.mark.parametrize("noise", [1e-300, 1e-200, 1e-9, 1e9, 1e16, 1e200])
+def test_no_size_of_noise_makes_an_interval_fail(noise, bias):
+    """An answer that was paid for has an interval, from the largest ε there is to the finest grain."""
+    half = Error(bias=bias, noise=noise, grain=1.0).half_width()
+    assert bias <= half < 4 * noise + bias + 1
+
+
+@pytest.mark.parametrize("epsilon", [300, 700, 744, 745, 746, 1_000])
+def test_the_largest_epsilons_have_intervals(epsilon):
+    assert 0 <= error(epsilon).half_width() < 1e-6
