@@ -7,7 +7,6 @@ count    whole numbers by key and cohort (and by grid value, for histograms)
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from discretion.engines.bounding import spans, windowed
 from discretion.engines.choice import DIGITS, is_taken, keyed_digest, keyed_start
 from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, place_of, stepped
 from discretion.engines.gathering import put_together
+from discretion.engines.keytable import key_table
 from discretion.engines.partnership import with_partners
 from discretion.engines.person import among_texts, is_number, person_text, preference, same_person
 from discretion.engines.rows import Rows
@@ -27,14 +27,6 @@ from discretion.query.scalar import ROW
 from discretion.query.scalar import column as scalar_column
 from discretion.statistics import Measure
 
-_ARROW = {
-    "VARCHAR": pa.string(),
-    "BIGINT": pa.int64(),
-    "DOUBLE": pa.float64(),
-    "BOOLEAN": pa.bool_(),
-    "DATE": pa.date32(),
-    "TIMESTAMP": pa.timestamp("us"),
-}
 _ONE = exp.Literal.number(1)
 
 
@@ -366,12 +358,7 @@ class _Build:
 
     def _key_join(self, source: exp.Select, key: Key, relation: str, side: str = "") -> exp.Select:
         name = f"keys_{key.name}"
-        values = pa.array([_typed(value, key.sql_type) for value in key.values], _ARROW[key.sql_type])
-        first: dict[Any, int] = {}  # two spellings of one date are one value: no row may be in two groups
-        for place, value in enumerate(values.to_pylist()):
-            first.setdefault(value, place)
-        known, places = pa.array(first, values.type), pa.array(first.values(), pa.int64())
-        self.tables[name] = pa.table({"value": known, "place": places})
+        self.tables[name] = key_table(key)
         match = exp.column(key.name, table=relation), exp.column("value", table=name)
         on = exp.NullSafeEQ(this=match[0], expression=match[1])
         return source.join(exp.table_(name), on=on, join_type=side, copy=False)
@@ -395,10 +382,3 @@ def _named(table: str) -> exp.Expr:
 
 def _place(key: Key, placed: bool) -> exp.Expr:
     return exp.column(key.name, table="counted") if placed else place_of(key)
-
-
-def _typed(value: Any, sql_type: str) -> Any:
-    """A declared key as its column holds it."""
-    if not isinstance(value, str) or sql_type not in ("DATE", "TIMESTAMP"):
-        return value
-    return date.fromisoformat(value) if sql_type == "DATE" else datetime.fromisoformat(value)
