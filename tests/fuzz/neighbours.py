@@ -14,7 +14,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from discretion.compound import divided
 from discretion.declaration.table import Table
@@ -297,7 +297,7 @@ def uncounted(query: Query) -> str:
     for one in query.asked:
         inner = one.plain.this
         if one.aggregate.kind == "count" and one.aggregate.size_is_public and not isinstance(inner, exp.Star):
-            text = inner.transform(_computed_in_doubles).sql("duckdb")
+            text = inner.transform(_in_plain_sql).sql("duckdb")
             missing = {name: kind for name, kind in query.table.columns.items() if name not in query.table.required}
             others = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in missing.items())
             valid = f"SELECT r / 2 AS r, q, {others} FROM range(1, 21) a(r), range(6) b(q)"
@@ -311,10 +311,22 @@ def uncounted(query: Query) -> str:
     return ""
 
 
-def _computed_in_doubles(node: exp.Expr) -> exp.Expr:
-    """Return a cast to DECIMAL as a double: plain SQL fails where a product has more digits than DECIMALs can have."""
-    is_decimal = isinstance(node, exp.Cast) and node.to.this == exp.DType.DECIMAL
-    return exp.cast(node, "DOUBLE", copy=False) if is_decimal else node
+def _in_plain_sql(node: exp.Expr) -> exp.Expr:
+    """Return what plain DuckDB computes instead of a node: it has no WIDTH_BUCKET, and products of DECIMALs fail."""
+    if isinstance(node, exp.Cast) and node.to.this == exp.DType.DECIMAL:
+        return exp.cast(node, "DOUBLE", copy=False)
+    if isinstance(node, exp.WidthBucket):
+        x, low, high, n = (
+            node.args[name].transform(_in_plain_sql).sql("duckdb")
+            for name in ("this", "min_value", "max_value", "num_buckets")
+        )
+        start, width = f"CAST({low} AS DOUBLE)", f"(CAST({high} AS DOUBLE) - CAST({low} AS DOUBLE))"
+        inside = f"1 + CAST(FLOOR((CAST({x} AS DOUBLE) - {start}) / {width} * ({n})) AS BIGINT)"
+        return parse_one(
+            f"(CASE WHEN ({x}) < ({low}) THEN 0 WHEN ({x}) >= ({high}) THEN ({n}) + 1 ELSE {inside} END)",
+            dialect="duckdb",
+        )
+    return node
 
 
 def _furthest(found: list[Any], scales: list[float], absent: bool, joined: bool) -> float:

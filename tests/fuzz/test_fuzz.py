@@ -1,6 +1,6 @@
 """Neighbours for every query of the grammar, on every kind of source: no row decides how a question ends.
 
-The run in the normal suite takes about two minutes of one core, the one of the nightly suite about an hour of two.
+The run in the normal suite takes about two minutes of one core, that of the nightly suite about 90 minutes of two.
 A violation prints the query, the kind of source and the state; `Fuzz.run([seed])` repeats it.
 """
 
