@@ -12,7 +12,7 @@ import sqlalchemy
 from sqlglot import exp
 
 from clinics import clinic, patients, visits, write
-from discretion.answer import ATTEMPTS, Question, answer, conclude, explain
+from discretion.answer import ATTEMPTS, Question, answer, conclude, draw, explain
 from discretion.connection import connect
 from discretion.declaration.table import Policy
 from discretion.engines.duckdb import DuckDB
@@ -49,7 +49,8 @@ def simulated(sql, ledger, seed=0, **how):
     """The same without a charge, from a seeded generator."""
     query = parse(sql, {table.name: table for table in ledger.tables()})
     plan = explain(Question(sql=sql, **how), ledger=ledger)
-    return conclude(query, plan, DuckDB().compute(plan.request), rng=simulation(seed))
+    rng = simulation(seed)
+    return conclude(query, plan, draw(query, plan, DuckDB().compute(plan.request), rng), rng=rng)
 
 
 def test_the_charge_is_on_disk_before_a_row_is_read(ledger):

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from discretion.answer import Question, conclude, explain
+from discretion.answer import Question, conclude, draw, explain
 from discretion.connection import connect
 from discretion.errors import Unsuitable
 from discretion.noise import simulation
@@ -160,7 +160,8 @@ def covered(db, question, repetitions, shrunk=1.0):
         if seed == 0 or sampled or (chosen and seed % 10 == 0):  # coins are tossed and rows chosen anew
             statistics, everybody = compute(db, query, plan)
             truths = truth(plan, everybody)
-        release = conclude(query, plan, [statistics], rng=simulation(seed))
+        rng = simulation(seed)
+        release = conclude(query, plan, draw(query, plan, [statistics], rng), rng=rng)
         errors = [
             replace(e, bias=shrunk * e.bias, pull=shrunk * e.pull, noise=shrunk * e.noise)
             for e in release.errors["answer"]

@@ -26,7 +26,7 @@ LAYERS = [
     "mechanisms engines ledger",
     "plan",
     "question propagation",
-    "derived",
+    "derived drawn",
     "state compound",
     "answer arrays protection",
     "outlook",

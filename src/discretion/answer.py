@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import pyarrow as pa
-from sqlglot import exp
 
 from discretion.compound import Compound, concluded, kept, read, restored, together
 from discretion.declaration.enrolment import Enrolment
+from discretion.drawn import Drawn
 from discretion.engines import Cohorts, Engine, Rows
 from discretion.errors import LedgerFailed, PlanOutdated, QueryRefused, SourceChanged
 from discretion.ledger import Ledger, Offer, Register, Snapshot
@@ -18,19 +18,19 @@ from discretion.ledger.containment import contained, shape_of
 from discretion.ledger.offer import exact
 from discretion.ledger.spend import CHANGED
 from discretion.mechanisms.belief import Belief
-from discretion.noise import Floats, Rng
+from discretion.noise import Rng
 from discretion.plan import Plan, flow, individual
 from discretion.plan.family import families
 from discretion.plan.flow import Manner
 from discretion.plan.within import smallest_share
 from discretion.query import Query
-from discretion.query.uncertainty import propagate
 from discretion.question import Question as Question
-from discretion.release import Error, Release
+from discretion.release import Release
 from discretion.state import (
     State,
     are_admitted,
     distinct,
+    earlier_identity_of,
     identity_of,
     identity_together,
     refuse_other_states,
@@ -142,9 +142,11 @@ def _look(question: Question, ledger: Ledger) -> Look:
     with _parsed(question, ledger) as (asked, seen):
         register = seen.register(asked.tables[0].register)
         states = [states_of(query, register) for query in asked.queries]
-        identities = [identity_of(question, *each) for each in zip(asked.queries, states, strict=True)]
-        identity = identity_together(identities)
+        each = list(zip(asked.queries, states, strict=True))
+        identity = identity_together([identity_of(question, *one) for one in each])
         stored, pending = seen.before(identity)
+        if stored is None and not pending:
+            stored, _ = seen.before(identity_together([earlier_identity_of(question, *one) for one in each]))
         is_open = stored is None and not pending
         conditions = _conditions(question, asked, register, seen) if is_open else None
     every = distinct(state for one in states for state in one)
@@ -208,10 +210,11 @@ def _release(paid: Paid, engine: Engine, ledger: Ledger, clock: Clock) -> Releas
         found = [engine.compute(plan.request) for plan in paid.plans]  # the only line that reads rows
         if not are_admitted(paid.look.states, engine):
             raise SourceChanged(CHANGED)
-        each = zip(asked.queries, paid.plans, found, strict=True)
-        releases = [conclude(*one, entry=entry) for one in each]
+        each = list(zip(asked.queries, paid.plans, found, strict=True))
+        drawn = [draw(*one) for one in each]
+        releases = [conclude(*one[:2], values, entry=entry) for one, values in zip(each, drawn, strict=True)]
         release, refusal = concluded(asked, releases)
-        answered = kept(asked, release, releases)
+        answered = kept(asked, release, releases, drawn)
         clock.wait()
         # If a separate register was refreshed meanwhile, its source may be in an admitted state again, but the charge
         # used the old preferences: such an answer is not delivered.
@@ -226,13 +229,15 @@ def _release(paid: Paid, engine: Engine, ledger: Ledger, clock: Clock) -> Releas
     return release
 
 
-def conclude(
-    query: Query, plan: Plan, statistics: Sequence[Statistics], *, entry: str = "", rng: Rng = None
-) -> Release:
-    """Draw the noise, then compute the answer and its error from what was released."""
+def draw(query: Query, plan: Plan, statistics: Sequence[Statistics], rng: Rng = None) -> Drawn:
+    """Draw the noise of every aggregate in every group."""
     released, errors = flow.draw(plan, len(query.asked), statistics, rng)
-    shown = _errors(query, released, errors, query.shown(released), [one.places for one in plan.families])
-    return flow.conclude(plan, query.finish(released), shown, entry=entry, rng=rng)
+    return Drawn(released=released, errors=errors, together=[one.places for one in plan.families])
+
+
+def conclude(query: Query, plan: Plan, drawn: Drawn, *, entry: str = "", rng: Rng = None) -> Release:
+    """Compute the answer and its error from what was released."""
+    return flow.conclude(plan, drawn.columns(query), drawn.column_errors(query), entry=entry, rng=rng)
 
 
 def _conditions(question: Question, asked: Compound, register: Register, seen: Snapshot) -> Conditions:
@@ -311,26 +316,3 @@ def _cohorts(conditions: Conditions, query: Query) -> Cohorts:
         changes=changes,
         **({} if query.table.protects == "value" else apart),
     )
-
-
-def _errors(
-    query: Query,
-    released: Sequence[Floats],
-    errors: Sequence[Sequence[Error]],
-    shown: Sequence[int],
-    together: Sequence[Sequence[int]],
-) -> dict[str, tuple[Error, ...]]:
-    """For every answered column, the error in every group shown."""
-    environments = {
-        group: dict(zip((key.name for key in query.keys), query.groups[group], strict=True))
-        | {str(number): float(values[group]) for number, values in enumerate(released)}
-        for group in shown
-    }
-    return {
-        column.name: tuple(
-            propagate(column.expression, environments[group], [by_group[group] for by_group in errors], together)
-            for group in shown
-        )
-        for column in query.columns
-        if column.expression.find(exp.Placeholder)
-    }

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from discretion.declaration.table import Table
 from discretion.derived import derive, rehearse
+from discretion.drawn import Drawn
 from discretion.errors import QueryRefused
 from discretion.plan import Plan
 from discretion.plan.choice import Choice
@@ -117,17 +118,29 @@ def concluded(compound: Compound, releases: Sequence[Release]) -> tuple[Release,
         return releases[0], QueryRefused(FAILS)
 
 
-def kept(compound: Compound, answer: Release, releases: Sequence[Release]) -> str:
+def kept(compound: Compound, answer: Release, releases: Sequence[Release], drawn: Sequence[Drawn]) -> str:
     """Return the text that the ledger keeps: the answer, and what it was computed from."""
-    if compound.division is None:
-        return answer.stored()
-    return json.dumps({**json.loads(answer.stored()), "parts": [one.stored() for one in releases]})
+    parts = [_with(one, drawn=found.to_dict()) for one, found in zip(releases, drawn, strict=True)]
+    return parts[0] if compound.division is None else _with(answer, parts=parts)
+
+
+def _with(release: Release, **more: object) -> str:
+    return json.dumps({**json.loads(release.stored()), **more})
 
 
 def restored(compound: Compound, text: str) -> Release:
     """Return the answer to a statement from what the ledger kept of the same parts; they may have had another SQL."""
     parts = json.loads(text).get("parts") or [text]
-    answer, refusal = concluded(compound, [Release.from_stored(one) for one in parts])
+    answer, refusal = concluded(compound, [_again(*each) for each in zip(compound.queries, parts, strict=True)])
     if refusal is not None:
         raise refusal
     return answer
+
+
+def _again(query: Query, text: str) -> Release:
+    """Return the answer to a part from what the ledger kept of the same aggregates in the same groups."""
+    release, drawn = Release.from_stored(text), json.loads(text).get("drawn")
+    if drawn is None:  # kept by an earlier version, for exactly this text
+        return release
+    found = Drawn.from_dict(drawn)
+    return replace(release, columns=found.columns(query), errors=found.column_errors(query))

@@ -110,7 +110,8 @@ class Release(Shown):
     def from_stored(cls, text: str) -> "Release":
         """Return the release that `stored` wrote down."""
         content = json.loads(text)
-        content.pop("parts", None)  # what it was computed from
+        for name in ("parts", "drawn"):  # what it was computed from
+            content.pop(name, None)
         content["columns"] = {name: tuple(values) for name, values in content["columns"].items()}
         content["comparison"] = tuple(content.get("comparison", ()))
         content["explanation"] = Explanation.of(content.get("explanation", ""))

@@ -46,10 +46,22 @@ def distinct(states: Iterable[State]) -> tuple[State, ...]:
 
 
 def identity_of(question: Question, query: Query, states: Sequence[State]) -> str:
-    """Return one text for the same question on the same data, if its sources are in these states."""
+    """Return one text for the same aggregates in the same groups of the same data, if its sources are in these states.
+
+    What is computed from them, and what columns are called, is not part of it: that is free, then and later.
+    """
+    return _identity(question, query, query.core, states)
+
+
+def earlier_identity_of(question: Question, query: Query, states: Sequence[State]) -> str:
+    """Return the text that earlier versions kept an answer for: that of the whole question."""
+    return _identity(question, query, query.text, states)
+
+
+def _identity(question: Question, query: Query, text: str, states: Sequence[State]) -> str:
     read = len(query.tables) + len(query.lookups)
     data = [state.fingerprint for state in states[:read]]  # a register's people pay, and may change
-    asked = {**question.facts(), "sql": query.text, "analyst": ""}
+    asked = {**question.facts(), "sql": text, "analyst": ""}
     # An aggregate that is computed differently since has another version: no answer of the old one is served again.
     kinds = {one.aggregate.kind for one in query.asked} & set(VERSIONS)
     versions = [{kind: VERSIONS[kind] for kind in kinds}] if kinds else []

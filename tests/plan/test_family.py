@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from clinics import clinic
-from discretion.answer import Question, answer, conclude, explain
+from discretion.answer import Question, answer, conclude, draw, explain
 from discretion.connection import connect
 from discretion.engines.duckdb import DuckDB
 from discretion.errors import Unsuitable
@@ -119,7 +119,8 @@ def test_answers_are_near_the_truth_and_agree_with_one_another(ledger):
     )
     query, plan = planned(sql, ledger, share=0.9)
     statistics = DuckDB().compute(plan.request)
-    release = conclude(query, plan, statistics, rng=simulation(3))
+    rng = simulation(3)
+    release = conclude(query, plan, draw(query, plan, statistics, rng), rng=rng)
     mean = plan.choices[2].aggregate
     for row, (counts, totals) in enumerate(zip(statistics[2].counts, statistics[2].totals, strict=True)):
         rows, total = int(counts.sum()), float(mean.origin) * int(counts.sum()) + float(mean.step) * int(totals.sum())
@@ -132,7 +133,8 @@ def test_answers_are_near_the_truth_and_agree_with_one_another(ledger):
 def test_noise_that_columns_share_adds_up_in_what_is_computed_from_them(ledger):
     sql = "SELECT SUM(cost) - 100 * COUNT(cost) AS more, SUM(cost) AS s, COUNT(cost) AS n FROM visits"
     query, plan = planned(sql, ledger)
-    release = conclude(query, plan, DuckDB().compute(plan.request), rng=simulation(1))
+    rng = simulation(1)
+    release = conclude(query, plan, draw(query, plan, DuckDB().compute(plan.request), rng), rng=rng)
     more, s, n = (release.errors[name][0].noise for name in ("more", "s", "n"))
     assert pytest.approx(s + 100 * n) == more
 
@@ -159,7 +161,7 @@ def test_a_plan_that_forgets_its_families_is_noticed(ledger):
     query, plan = planned("SELECT COUNT(*), AVG(cost) FROM visits", ledger)
     statistics = DuckDB().compute(plan.request)
     with pytest.raises(Unsuitable, match="released together"):
-        conclude(query, replace(plan, families=()), statistics, rng=simulation(1))
+        draw(query, replace(plan, families=()), statistics, simulation(1))
 
 
 def test_a_stored_joint_answer_is_served_again(tmp_path):

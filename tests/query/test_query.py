@@ -76,6 +76,9 @@ def test_a_query_is_frozen_and_its_text_is_read_as_itself() -> None:
         again = parse(query.text, TABLES)
         assert query.text == again.text
         assert query.aggregates == again.aggregates
+        core = parse(query.core, TABLES)
+        assert (query.core, query.core) == (again.core, core.core)
+        assert (query.aggregates, query.groups) == (core.aggregates, core.groups)
     with pytest.raises(FrozenInstanceError):
         query.text = ""  # type: ignore[misc]
 

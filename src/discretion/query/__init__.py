@@ -63,6 +63,7 @@ class Query:
     """A question in known parts. `asked` is what mechanisms must release; the rest is done to released values."""
 
     text: str  # canonical: the same question has the same text
+    core: str  # likewise, of its groups and aggregates alone: whatever is computed from them, they are the same
     table: Table
     asked: tuple[Asked, ...]
     columns: tuple[OutputColumn, ...]
@@ -160,6 +161,7 @@ def _query(select: exp.Select, tables: Mapping[str, Table]) -> Query:
     order = select.args.get("order")
     query = Query(
         text="",
+        core="",
         table=found.table,
         columns=columns,
         having=None if having is None else answer.released(having.this),
@@ -180,7 +182,7 @@ def _query(select: exp.Select, tables: Mapping[str, Table]) -> Query:
         raise QueryRefused("An aggregate of this question is not known to be safe over joined tables. Leave it out.")
     _check_released(query)
     _check_size(query, found)
-    return replace(query, text=_text(query, found))
+    return replace(query, text=_text(query, found), core=_text(_bare(query), found))
 
 
 def _whole(select: exp.Select, name: str) -> int | None:
@@ -231,6 +233,14 @@ def _check_size(query: Query, found: RowSet) -> None:
 def _released(query: Query) -> list[exp.Expr]:
     """Return what is computed from released values and shown or sorted by."""
     return [column.expression for column in query.columns] + [term.expression for term in query.order]
+
+
+def _bare(query: Query) -> Query:
+    """Return the question for the aggregates in all groups, and nothing else."""
+    parts: list[exp.Expr] = [exp.column(key.name) for key in query.keys]
+    parts += [exp.Placeholder(this=str(number)) for number in range(len(query.asked))]
+    columns = tuple(OutputColumn(name=f"_{number}", expression=part) for number, part in enumerate(parts))
+    return replace(query, columns=columns, having=None, order=(), limit=None, offset=0)
 
 
 def _text(query: Query, found: RowSet) -> str:
