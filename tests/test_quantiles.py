@@ -175,6 +175,15 @@ def test_a_list_that_would_not_be_clearly_better_is_released_one_by_one():
 
 
 def test_a_list_must_have_different_numbers():
-    for q in ([], [0.5, 0.5], [0.5, 2]):
+    for q in ([], [0.5, 0.5], [0.5, 2], None, "0.5", ["a"], [True, 0.5], [[0.25, 0.5]]):
         with pytest.raises(InvalidDeclaration, match="q must be"):
             dn.quantile(INCOME, q, epsilon=EPSILON, bounds=BOUNDS)
+
+
+def test_a_list_is_refused_where_it_has_no_place():
+    choices = {"epsilon": EPSILON, "bounds": BOUNDS}
+    with pytest.raises(InvalidDeclaration, match="one q at a time"):
+        dn.quantile(INCOME, QUARTERS, model="individual", acknowledged=True, **choices)
+    places = ["N", "S"] * (len(INCOME) // 2)
+    with pytest.raises(InvalidDeclaration, match="cannot be called 'q'"):
+        dn.quantile(INCOME, QUARTERS, by={"q": places}, keys={"q": ["N", "S"]}, **choices)

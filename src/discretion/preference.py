@@ -147,7 +147,8 @@ class Specification:
         positive = [level for level in self.epsilons if level > 0]
         if not positive:
             raise InvalidPreference(
-                "Somebody must have an epsilon above 0; everybody's is 0 (never use my data) or spent."
+                "Somebody must have an epsilon above 0; everybody's is 0 (never use my data), spent, or below a "
+                "millionth for each part of the question."
             )
         return positive[0]
 

@@ -64,6 +64,13 @@ def test_options_and_within_are_typed(ledger):
     assert "Did you mean 'threshold'?" in wrong.stderr
 
 
+def test_a_question_in_another_encoding_is_refused(ledger, tmp_path):
+    (tmp_path / "question.sql").write_bytes(f"{COUNT} AND region = 'K\xf6ln'".encode("latin-1"))
+    outcome = run(ledger, "query", "-f", str(tmp_path / "question.sql"))
+    assert 2 == outcome.exit_code
+    assert "is not written in UTF-8" in " ".join(outcome.stderr.split())
+
+
 def test_an_answer_is_written_in_the_format_of_the_file(ledger, tmp_path):
     sql = "SELECT COUNT(*) AS n FROM patients WHERE age < 50"
     for name in ("answer.csv", "answer.parquet", "answer.arrow", "answer.json"):

@@ -1,9 +1,10 @@
 """Medians and other quantiles of arrays, their minimum and maximum."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from numbers import Real
+from typing import Any, cast
 
 import numpy as np
 
@@ -91,7 +92,8 @@ def quantile(
 ) -> Release:
     """Return the value of rank ⌈q·n⌉ among the n rows that have one, each clamped to `bounds`.
 
-    A list of q is answered by one release, a row each, in the order given; that is better than asking one by one.
+    A list of q has a row each, in the order given. They are one release where that is clearly better; where they are
+    not, close ones may come out in the wrong order.
 
     Where q·n is whole, as for the median of an even number, any value from there to the next higher one may be
     returned, as in SQL. Candidates are the points of a grid, 1,000 steps from bound to bound or `grid` apart; for
@@ -115,14 +117,20 @@ def quantile(
         acknowledged=acknowledged,
     )
     how: dict[str, Any] = {"bounds": bounds, "required": required, "grid": grid}
-    if np.ndim(q) == 0:
-        return numeric("quantile", "quantile", values, asking, ranks=(_rank(q),), **how)
-    listed = [float(each) for each in np.asarray(q).ravel()]
-    if len(set(listed)) != len(listed) or not listed:
+    is_list = isinstance(q, Iterable) and not isinstance(q, str)
+    given: list[Any] = [*cast(Iterable[float], q)] if is_list else [q]
+    if not given or len(set(map(str, given))) != len(given) or not all(map(_is_number, given)):
         raise InvalidDeclaration(f"q must be a number, or a list of different numbers, got {q!r}.")
-    release = numeric("quantile", "quantile", values, asking, ranks=tuple(map(_rank, listed)), **how)
-    groups = len(release) // len(listed)
-    return replace(release, columns={"q": tuple(each for each in listed for _ in range(groups)), **release.columns})
+    ranks = tuple(map(_rank, given))
+    if not is_list:
+        return numeric("quantile", "quantile", values, asking, ranks=ranks, **how)
+    if model == "individual":
+        raise InvalidDeclaration("Model `individual` answers one q at a time. Ask for each by itself.")
+    release = numeric("quantile", "quantile", values, asking, ranks=ranks, **how)
+    if "q" in release.columns:
+        raise InvalidDeclaration("A column of by= cannot be called 'q': the list of q is. Give it another name.")
+    listed = tuple(float(each) for each in given for _ in range(len(release) // len(given)))
+    return replace(release, columns={"q": listed, **release.columns})
 
 
 @checked
@@ -211,6 +219,10 @@ def maximum(
         acknowledged=acknowledged,
     )
     return numeric("max", "quantile", values, asking, bounds=bounds, required=required, grid=grid, ranks=(Fraction(1),))
+
+
+def _is_number(q: object) -> bool:
+    return isinstance(q, Real) and not isinstance(q, bool | np.bool_)
 
 
 def _rank(q: Any) -> Fraction:

@@ -268,7 +268,10 @@ def _text(sql: str, file: Path | None) -> str:
         raise typer.BadParameter("give the question once: as SQL, with -f FILE, or - for the standard input.")
     if sql == "-" or str(file) == "-":
         return sys.stdin.read()
-    return sql if file is None else file.read_text(encoding="utf-8-sig")
+    try:
+        return sql if file is None else file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise typer.BadParameter(f"{str(file)!r} is not written in UTF-8. Save it in that encoding.") from None
 
 
 def shared(**groups: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:

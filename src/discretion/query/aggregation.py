@@ -153,9 +153,9 @@ def measured(node: exp.Expr, relation: RowSet) -> Scalar:
     value = scalar(node.this, relation.scope)
     _not_the_person(node, value, relation.table)
     if value.kind in ("date", "timestamp"):
-        days = f"{type(node).__name__.upper()}(DATE_DIFF('day', DATE '2020-01-01', {shown(node.this)}))"
+        days = f"DATE_DIFF('day', DATE '2020-01-01', {shown(node.this)})"
         raise QueryRefused(
-            f"{shown(node)} needs a number, got a {value.kind}. Count days instead: {days}. "
+            f"{shown(node)} needs a number, got a {value.kind}. Count days instead, by {days}. "
             "If the steward declared bounds for the date, the days have bounds too."
         )
     if value.kind != "number":
@@ -176,7 +176,9 @@ def _declarable(relation: RowSet, value: Scalar) -> str:
     """Say which declaration would give a number bounds; columns of a lookup cannot have any."""
     name, own = value.plain.sql("duckdb"), {column.lower() for column in relation.table.columns}
     if relation.gathered is not None or any(one.summary is not None for one in relation.partners):
-        return f"Ask the steward to declare rows_per_person, and the bounds of what {name} is computed from, or w"
+        return (
+            f"Ask the steward to declare rows_per_person above 1, and the bounds of what {name} is computed from, or w"
+        )
     used = dict.fromkeys(column.name for column in value.plain.find_all(exp.Column))
     if any(column.lower() not in own for column in used):
         return "Columns of a lookup have no declared bounds, so w"

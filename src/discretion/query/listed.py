@@ -25,6 +25,8 @@ def _columns(item: exp.Expr) -> list[exp.Expr]:
         return [item]
     if not ranks.expressions:
         raise QueryRefused(f"{shown(whole)} needs at least one number from 0 to 1.")
+    if len({rank.sql() for rank in ranks.expressions}) < len(ranks.expressions):
+        raise QueryRefused(f"{shown(whole)} has a number twice. Write every number once.")
     return [_column(item, ranks, rank) for rank in ranks.expressions]
 
 

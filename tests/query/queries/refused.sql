@@ -188,7 +188,7 @@ SELECT SUM(note) FROM patients
 -- > SUM(note) needs a number, got a text. Use COUNT(*), or CAST it.
 
 SELECT AVG(born) FROM patients
--- > AVG(born) needs a number, got a date. Count days instead: AVG(DATE_DIFF('day', DATE '2020-01-01', born)). If the steward declared bounds for the date, the days have bounds too.
+-- > AVG(born) needs a number, got a date. Count days instead, by DATE_DIFF('day', DATE '2020-01-01', born). If the steward declared bounds for the date, the days have bounds too.
 
 SELECT SUM(1) FROM patients
 -- > SUM(1) is over a constant. Ask for COUNT(*), and do arithmetic on the answer.
@@ -248,7 +248,7 @@ SELECT QUANTILE_CONT(age, [0.1, 1.1]) FROM patients
 -- > QUANTILE_CONT(age, 1.1) needs a number from 0 to 1 written out, or a list of such numbers as a column.
 
 SELECT QUANTILE_CONT(age, [0.1, 0.1]) FROM patients
--- > Two columns are named 'quantile_cont(age, 0.1)'. Give one of them another name with AS.
+-- > QUANTILE_CONT(age, [0.1, 0.1]) has a number twice. Write every number once.
 
 SELECT QUANTILE_CONT(age, 1.5) FROM patients
 -- > QUANTILE_CONT(age, 1.5) needs a number from 0 to 1 written out, or a list of such numbers as a column.
