@@ -102,8 +102,10 @@ def plant() -> None:
 
     def in_any_order(*given: Any, **how: Any) -> exp.Select:
         select = bounded(*given, **how)
-        for order in list(select.find_all(exp.Order)):
-            order.set("expressions", [exp.Ordered(this=exp.column("p"))])
+        for window in list(select.find_all(exp.Window)):
+            window.args["order"].set("expressions", [exp.Ordered(this=exp.column("p"))])
+        for part in list(select.find_all(exp.Select)):  # nor are they sorted first
+            part.set("sort", None)
         return select
 
     statement_module.windowed = in_any_order
