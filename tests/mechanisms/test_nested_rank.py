@@ -53,7 +53,8 @@ def chances(mechanism, weights, number=0, picked=None, so_far=1.0):
     node = mechanism.nodes[number]
     scores, first = mechanism.scores(weights, node, picked[node.below], picked[node.above])
     for place, chance in enumerate(noise.choice_probabilities(scores, mechanism.scale(node))):
-        yield from chances(mechanism, weights, number + 1, picked | {node.place: first + place}, so_far * chance)
+        piece = first + place * mechanism.step(node)
+        yield from chances(mechanism, weights, number + 1, picked | {node.place: piece}, so_far * chance)
 
 
 def losses_of(mechanism, universe, protects=None):

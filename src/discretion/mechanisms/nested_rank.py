@@ -37,6 +37,7 @@ class Node(NamedTuple):
     above: int | None
     part: Fraction  # the share of the weight between these two that should lie below it
     level: int
+    is_last: bool  # no other quantile is chosen beside it
 
     @property
     def reach(self) -> Fraction:
@@ -50,12 +51,13 @@ class NestedRank:
 
     Definition  Everybody has the influence u = min(ε, κ). Every grid value is cut into `pieces` equal pieces, and a
                 row's influence is spread evenly over those of its value, so that there are no ties. A node's candidates
-                are the pieces between the answers of its neighbours; the piece of a neighbour belongs to both of its
-                sides, half of its weight to each. With W the weight between the two and T = part·W, a score is
-                −dist(T, [weight below the piece, weight up to it]); P(piece) ∝ exp(score/scale).
+                are the pieces between the answers of its neighbours, or whole values where no other quantile is chosen
+                beside it; the piece of a neighbour belongs to both of its sides, half of its weight to each. With W the
+                weight between the two and T = part·W, a score is −dist(T, [weight below a candidate, weight up to it]);
+                P(candidate) ∝ exp(score/scale).
     Guarantee   u, once for all of them: the levels' shares of u add up to u, and a level's nodes together cost its
                 share. A row has the parts f_i of its weight in the nodes i of a level, Σf_i ≤ 1. If it comes or goes, T
-                moves by part·f_i and the weight below a piece by something from 0 to f_i: scores move by at most
+                moves by part·f_i and the weight below a value by something from 0 to f_i: scores move by at most
                 reach·f_i, up and down. If it changes from f to g, then min(f_i, g_i) of it moves within the node, which
                 leaves T alone and moves scores by at most that, and |f_i − g_i| of it comes or goes. Scales are twice
                 the `spread` over the level's share. Presence: spread = reach, and Σ reach·f_i/reach ≤ 1. Value: spread
@@ -83,20 +85,25 @@ class NestedRank:
         """Return what a choice divides scores by; scores are whole multiples of 1 / (2·pieces·denominator)."""
         return scale(node, self.shares, self.aggregate) * 2 * self.pieces * node.part.denominator * MICRO
 
+    def step(self, node: Node) -> int:
+        """Return how many pieces a candidate has: those of a value are told apart only where others need its place."""
+        return self.pieces if node.is_last else 1
+
     def scores(self, weights: Integers, node: Node, below: int | None, above: int | None) -> tuple[Integers, int]:
-        """Return the scores of the pieces between two answers (pieces), and the first of these pieces. Private."""
+        """Return the scores of the candidates between two answers (pieces), and the first piece. Private."""
         size = self.pieces * len(weights)
         upto = np.append(0, np.cumsum(weights))
         edges = (2 * self.pieces * upto[:-1, None] + 2 * weights[:, None] * np.arange(self.pieces)).ravel()
         edges = np.append(edges, 2 * self.pieces * upto[-1])  # the weight below each piece, and below the end
         low = 0 if below is None else (edges[below] + edges[below + 1]) // 2
         high = edges[-1] if above is None else (edges[above] + edges[above + 1]) // 2
-        first, last = 0 if below is None else below, size - 1 if above is None else above
-        between = np.clip(edges[first : last + 2], low, high) - low
+        step = self.step(node)
+        first, last = 0 if below is None else below // step, (size - 1 if above is None else above) // step
+        between = np.clip(edges[::step][first : last + 2], low, high) - low
         part, whole = node.part, high - low
         target = part.numerator * whole
         distance = np.minimum(target - part.denominator * between[:-1], part.denominator * between[1:] - target)
-        return np.minimum(distance, 0), first
+        return np.minimum(distance, 0), first * step
 
     def weights(self, statistics: Statistics) -> Integers:
         """(group, grid value) -> influence, in micro-ε. Private."""
@@ -114,7 +121,7 @@ class NestedRank:
         picked: dict[int | None, int | None] = {None: None}
         for node in self.nodes:
             scores, first = self.scores(weights, node, picked[node.below], picked[node.above])
-            picked[node.place] = first + noise.choose(scores, self.scale(node), rng)
+            picked[node.place] = first + noise.choose(scores, self.scale(node), rng) * self.step(node)
         return [picked[place] or 0 for place in range(len(self.nodes))]
 
 
@@ -132,7 +139,7 @@ def tree(ranks: Sequence[Fraction]) -> tuple[Node, ...]:
         middle = [i for i in range(first, last) if i - first <= most and last - 1 - i <= most]
         best = min(middle, key=lambda i: abs((ranks[order[i]] - start) / width - Fraction(1, 2)))
         place = order[best]
-        nodes.append(Node(place, below, above, (ranks[place] - start) / width, level))
+        nodes.append(Node(place, below, above, (ranks[place] - start) / width, level, last - first == 1))
         grow(first, best, below, place, level + 1)
         grow(best + 1, last, place, above, level + 1)
 
@@ -173,7 +180,7 @@ def propose(
 class _Capped(NamedTuple):
     influence: Integers
     shares: tuple[int, ...]
-    error: Error  # noise: the worst ratio to the error of a quantile alone
+    error: Error  # noise: see `_compared`
 
 
 def _tried(
@@ -195,13 +202,16 @@ def _tried(
         shares = tuple(round(100 * growth**level) for level in range(levels))
         scales = {node.place: float(scale(node, shares, grid)) for node in nodes}
         noises = [sqrt(2) * float(np.linalg.norm(each)) / weight for each in _inherited(nodes, scales)]
-        ratios = [
-            hypot(error.total, noised) / max(other.ranked, TINY)
-            for error, noised, other in zip(still, noises, alone, strict=True)
-        ]
-        found.append((max(ratios), shares))
-    worst, shares = min(found)
-    return _Capped(influence, shares, Error(bias=0.0, noise=worst))
+        errors = [hypot(error.total, noised) for error, noised in zip(still, noises, strict=True)]
+        found.append((_compared(errors, [max(other.ranked, TINY) for other in alone]), shares))
+    least, shares = min(found)
+    return _Capped(influence, shares, Error(bias=0.0, noise=least))
+
+
+def _compared(errors: Sequence[float], alone: Sequence[float]) -> float:
+    """Return the worst ratio to the error of a quantile alone; once all are clearly better, the ratio of all errors."""
+    worst = max(mine / other for mine, other in zip(errors, alone, strict=True))
+    return worst if worst > CLEARLY else CLEARLY * hypot(*errors) / hypot(*alone)
 
 
 def _weight(grid: Aggregate, specification: Specification, influence: Integers) -> float:
@@ -267,15 +277,16 @@ def _strays(
     """Return how far each answer may stray, as a share of the weight, for any data.
 
     A choice of scale s is off by d with a probability of at most N·e^(−d/s)/S: N candidates, S the sum of e^(−d/s) over
-    the pieces of the value that holds the target. Its pieces lie at most w = weight/pieces apart, so S is at least
-    (1 − e^(−weight/s))/(1 − e^(−w/s)). An answer that others are chosen beside is the middle of a piece, which is off
-    by w/2 more. Sums of exponential noises have a 95% quantile below that of one with the sum of the scales.
+    those of the value that holds the target. A whole value has S = 1. Pieces lie at most w = weight/pieces apart, so
+    theirs is at least (1 − e^(−weight/s))/(1 − e^(−w/s)). An answer that others are chosen beside is the middle of a
+    piece, which is off by w/2 more. Sums of exponential noises have a 95% quantile below that of one with the sum of
+    the scales.
     """
-    count = candidates(grid) * pieces
     pulls = {}
-    for place, size in scales.items():
-        near = (1 - exp(-weight / size)) / (1 - exp(-weight / size / pieces))
-        pulls[place] = size * log(count / near)
+    for node in nodes:
+        size = scales[node.place]
+        apart = 1.0 if node.is_last else pieces * (1 - exp(-weight / size / pieces)) / (1 - exp(-weight / size))
+        pulls[node.place] = size * log(candidates(grid) * apart)
     found = []
     for place, each in enumerate(_inherited(nodes, scales)):
         times = {node.place: each[node.place] / scales[node.place] for node in nodes}
