@@ -7,6 +7,7 @@ dealt out anew every ten runs; a question spends all of them.
 """
 
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 from rich.console import Console
@@ -26,7 +27,8 @@ from discretion.preference import Specification
 from discretion.release import Error
 from discretion.statistics import Aggregate, Statistics
 
-RUNS, PEOPLE, TOP = 100, 2_000, 1_000
+RUNS, TOP = 100, 1_000
+PEOPLE = (2_000, 100_000)  # of all lists, and of the shortest once more
 LISTS = {
     "3 quartiles": [Fraction(n, 4) for n in (1, 2, 3)],
     ".1 .25 .5 .75 .9": [Fraction(n, 20) for n in (2, 5, 10, 15, 18)],
@@ -39,35 +41,47 @@ Generator = np.random.Generator  # noqa: TID251  a type, not a source of randomn
 
 def main(runs: int = RUNS) -> None:
     table = Table(
-        *("list", "protects", "assume", "values", "together", "before", "after", "gain", "held", "width after/before"),
-        title=f"Lists of quantiles, {PEOPLE:,} people: root mean square of the rank error, {runs} runs",
+        *(
+            "people",
+            "list",
+            "protects",
+            "assume",
+            "values",
+            "together",
+            "before",
+            "after",
+            "gain",
+            "held",
+            "width after/before",
+        ),
+        title=f"Lists of quantiles: root mean square of the rank error, {runs} runs",
     )
-    for name, ranks in LISTS.items():
-        for protects in RELATIONS:
-            for assume in ASSUMED:
-                for values in ("smooth", "60% zero"):
-                    found = _row(ranks, protects, assume, values, runs)
-                    table.add_row(name, protects, assume or "nothing", values, *found)
+    asked = [(PEOPLE[0], name) for name in LISTS] + [(PEOPLE[1], next(iter(LISTS)))]
+    for (people, name), protects, assume, values in product(asked, RELATIONS, ASSUMED, ("smooth", "60% zero")):
+        found = _row(people, LISTS[name], protects, assume, values, runs)
+        table.add_row(f"{people:,}", name, protects, assume or "nothing", values, *found)
     Console().print(table)
     Console().print(extremes())
 
 
-def _row(ranks: list[Fraction], protects: Protects, assume: Assume, kind: str, runs: int) -> tuple[str, ...]:
+def _row(
+    people: int, ranks: list[Fraction], protects: Protects, assume: Assume, kind: str, runs: int
+) -> tuple[str, ...]:
     rng, belief = noise.simulation(7), Belief(assume=assume)
     shapes = [Aggregate(kind="quantile", protects=protects, upper=TOP, rank=rank) for rank in ranks]
     squares, held, widths, together = np.zeros(2), np.zeros(2), np.zeros(2), 0
     for number in range(runs):
         if number % 10 == 0:  # a new plan for new preferences
-            specification, cohort = Specification.assign(preferences(PEOPLE, rng))
+            specification, cohort = Specification.assign(preferences(people, rng))
             parts = choose(shapes, specification.divided(len(ranks)), belief)
             alone = [choice.mechanism for choice in parts.choices]
             nested = _nested(shapes, specification, belief, [one.error for one in alone])
-        data = _values(kind, rng)
+        data = _values(people, kind, rng)
         levels = len(specification.epsilons)
         mixed = rng.permutation(cohort)
         histogram = np.bincount(mixed * (TOP + 1) + data, minlength=levels * (TOP + 1)).reshape(1, levels, TOP + 1)
         statistics = Statistics(counts=histogram.sum(axis=2), histogram=histogram)
-        upto = np.cumsum(np.bincount(data, minlength=TOP + 1)) / PEOPLE
+        upto = np.cumsum(np.bincount(data, minlength=TOP + 1)) / people
         before = [(answer(one, statistics, rng)[0][0], one.error) for one in alone]
         after = before
         if nested is not None:
@@ -95,9 +109,9 @@ def _nested(
         return None
 
 
-def _values(kind: str, rng: Generator) -> np.ndarray:
-    found = np.clip(np.rint(500 + 120 * rng.standard_normal(PEOPLE)), 0, TOP).astype(np.int64)
-    return np.where(rng.random(PEOPLE) < 0.6, 0, found) if kind == "60% zero" else found
+def _values(people: int, kind: str, rng: Generator) -> np.ndarray:
+    found = np.clip(np.rint(500 + 120 * rng.standard_normal(people)), 0, TOP).astype(np.int64)
+    return np.where(rng.random(people) < 0.6, 0, found) if kind == "60% zero" else found
 
 
 def _missed(value: float, rank: float, upto: np.ndarray) -> float:

@@ -210,9 +210,9 @@ def _release(paid: Paid, engine: Engine, ledger: Ledger, clock: Clock) -> Releas
         found = [engine.compute(plan.request) for plan in paid.plans]  # the only line that reads rows
         if not are_admitted(paid.look.states, engine):
             raise SourceChanged(CHANGED)
-        each = list(zip(asked.queries, paid.plans, found, strict=True))
-        drawn = [draw(*one) for one in each]
-        releases = [conclude(*one[:2], values, entry=entry) for one, values in zip(each, drawn, strict=True)]
+        planned = list(zip(asked.queries, paid.plans, strict=True))
+        drawn = [draw(*one, statistics) for one, statistics in zip(planned, found, strict=True)]
+        releases = [conclude(*one, values, entry=entry) for one, values in zip(planned, drawn, strict=True)]
         release, refusal = concluded(asked, releases)
         answered = kept(asked, release, releases, drawn)
         clock.wait()

@@ -22,6 +22,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from discretion.engines.keytable import ARROW
 from discretion.noise import Floats, simulation
 from discretion.propagation import MOST, Moves, ReleasedValue
 from discretion.query import Query
@@ -35,14 +36,6 @@ PROVED = 6  # worlds in which a column must be one of a part, so that it has the
 MOST_SIGNED = 3  # columns of a part whose signs are all tried; of more, two patterns are
 SEED = 20_240_117  # of the draws: the same answer has the same errors
 UNKNOWN = Error(bias=inf, noise=inf)
-_ARROW = {
-    "VARCHAR": pa.string(),
-    "BIGINT": pa.int64(),
-    "DOUBLE": pa.float64(),
-    "BOOLEAN": pa.bool_(),
-    "DATE": pa.date32(),
-    "TIMESTAMP": pa.timestamp("us"),
-}
 Columns = dict[str, tuple[Any, ...]]
 _CHOOSING = (
     *(exp.Max, exp.Min, exp.ArgMax, exp.ArgMin, exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc),
@@ -257,7 +250,7 @@ def _table(query: Query, keys: Sequence[Sequence[Any]], values: Sequence[Sequenc
     columns: dict[str, pa.Array] = {}
     for number, key in enumerate(query.keys):
         column = [_moment(one[number], key.sql_type) for one in keys]
-        columns[f"_k{number}"] = pa.array(column, _ARROW[key.sql_type])
+        columns[f"_k{number}"] = pa.array(column, ARROW[key.sql_type])
     for number, found in enumerate(values):
         columns[f"_a{number}"] = pa.array(found, pa.float64())
     return pa.table(columns)

@@ -92,8 +92,8 @@ def quantile(
 ) -> Release:
     """Return the value of rank ⌈q·n⌉ among the n rows that have one, each clamped to `bounds`.
 
-    A list of q has a row each, in the order given. They are one release where that is clearly better; where they are
-    not, close ones may come out in the wrong order.
+    The answer to a list of q has one row for each, in the order given. They are one release where that is clearly
+    better. Where they are not, answers for close q may come out in the wrong order.
 
     Where q·n is whole, as for the median of an even number, any value from there to the next higher one may be
     returned, as in SQL. Candidates are the points of a grid, 1,000 steps from bound to bound or `grid` apart; for

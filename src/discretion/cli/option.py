@@ -266,12 +266,12 @@ def _text(sql: str, file: Path | None) -> str:
     """Return the text of a question, from where it is."""
     if bool(sql) == (file is not None):
         raise typer.BadParameter("give the question once: as SQL, with -f FILE, or - for the standard input.")
-    if sql == "-" or str(file) == "-":
-        return sys.stdin.read()
     try:
+        if sql == "-" or str(file) == "-":
+            return sys.stdin.read()
         return sql if file is None else file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise typer.BadParameter(f"{str(file)!r} is not written in UTF-8. Save it in that encoding.") from None
+        raise typer.BadParameter("the question is not written in UTF-8. Save it in that encoding.") from None
 
 
 def shared(**groups: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from discretion.query import Key
 
-_ARROW = {
+ARROW = {  # the types that keys have
     "VARCHAR": pa.string(),
     "BIGINT": pa.int64(),
     "DOUBLE": pa.float64(),
@@ -19,7 +19,7 @@ _ARROW = {
 
 def key_table(key: Key) -> pa.Table:
     """Return each value of a key with its place among them."""
-    values = pa.array([_typed(value, key.sql_type) for value in key.values], _ARROW[key.sql_type])
+    values = pa.array([_typed(value, key.sql_type) for value in key.values], ARROW[key.sql_type])
     first: dict[Any, int] = {}  # two spellings of one date are one value: no row may be in two groups
     for place, value in enumerate(values.to_pylist()):
         first.setdefault(value, place)
