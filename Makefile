@@ -5,7 +5,7 @@ READY := .venv/ready
 
 CHROMIUM := /usr/bin/chromium
 
-.PHONY: demo test nightly bench docs lock clean chromium java
+.PHONY: demo test types tests nightly bench docs lock clean chromium java
 
 demo: $(READY)
 	@$(BIN)/discretion demo
@@ -13,7 +13,13 @@ demo: $(READY)
 test: $(READY) chromium java
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	@$(MAKE) --no-print-directory --jobs 2 types tests
+
+# Side by side: many tests wait for processes, browsers and clocks.
+types:
 	$(BIN)/mypy
+
+tests:
 	$(BIN)/pytest -n 2 --dist loadgroup --durations 25
 
 nightly: $(READY) chromium java
@@ -42,7 +48,7 @@ java:
 # The environment is rebuilt when the lock or the project file changes, and reused otherwise.
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv --clear .venv
-	$(BIN)/pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements.lock  # Python compiles what is imported
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -191,7 +191,7 @@ def kill_often(processes, place: str, folder: Path, runs: int) -> Counter[str]:
 
 
 def test_a_process_killed_during_a_query_leaves_a_sound_ledger(processes, place, tmp_path):
-    kill_often(processes, place, tmp_path, runs=16)
+    kill_often(processes, place, tmp_path, runs=6)
 
 
 @pytest.mark.slow
