@@ -29,11 +29,13 @@ from discretion.release import Release
 from discretion.state import (
     State,
     are_admitted,
+    containing,
     distinct,
     earlier_identity_of,
     identity_of,
     identity_together,
     refuse_other_states,
+    rows_of,
     states_of,
 )
 from discretion.statistics import Statistics
@@ -147,10 +149,19 @@ def _look(question: Question, ledger: Ledger) -> Look:
         stored, pending = seen.before(identity)
         if stored is None and not pending:
             stored, _ = seen.before(identity_together([earlier_identity_of(question, *one) for one in each]))
+        if stored is None and not pending:
+            stored = _among_more(identity, seen)
         is_open = stored is None and not pending
         conditions = _conditions(question, asked, register, seen) if is_open else None
     every = distinct(state for one in states for state in one)
     return Look(asked=asked, states=every, identity=identity, stored=stored, conditions=conditions)
+
+
+def _among_more(identity: str, seen: Snapshot) -> str | None:
+    """Return the first answer to a question for these aggregates and others, about the same rows and groups."""
+    rows = rows_of(identity)
+    found = containing(identity, seen.alike(rows)) if rows else None
+    return seen.before(found).answer if found is not None else None
 
 
 @contextmanager

@@ -120,7 +120,8 @@ def concluded(compound: Compound, releases: Sequence[Release]) -> tuple[Release,
 
 def kept(compound: Compound, answer: Release, releases: Sequence[Release], drawn: Sequence[Drawn]) -> str:
     """Return the text that the ledger keeps: the answer, and what it was computed from."""
-    parts = [_with(one, drawn=found.to_dict()) for one, found in zip(releases, drawn, strict=True)]
+    each = zip(compound.queries, releases, drawn, strict=True)
+    parts = [_with(one, drawn=found.to_dict(query)) for query, one, found in each]
     return parts[0] if compound.division is None else _with(answer, parts=parts)
 
 
@@ -138,9 +139,9 @@ def restored(compound: Compound, text: str) -> Release:
 
 
 def _again(query: Query, text: str) -> Release:
-    """Return the answer to a part from what the ledger kept of the same aggregates in the same groups."""
+    """Return the answer to a part from what the ledger kept of its aggregates in the same groups."""
     release, drawn = Release.from_stored(text), json.loads(text).get("drawn")
     if drawn is None:  # kept by an earlier version, for exactly this text
         return release
-    found = Drawn.from_dict(drawn)
+    found = Drawn.from_dict(drawn, query)
     return replace(release, columns=found.columns(query), errors=found.column_errors(query))

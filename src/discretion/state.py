@@ -15,6 +15,8 @@ from discretion.question import Question
 
 OTHER_STATE = "The source of {name!r} is not in the state that was admitted. Its steward can admit it with `refresh`."
 VERSIONS = {"variance": 2}  # of aggregates that were computed differently before; all others have version 1
+MOST_NAMED = 80  # aggregates that an identity names one by one: PostgreSQL indexes texts of up to 2,700 bytes
+_ROWS, _AGGREGATE = 64, 32  # hexadecimal digits of an identity that are about rows and groups, and about an aggregate
 
 
 class State(NamedTuple):
@@ -48,25 +50,46 @@ def distinct(states: Iterable[State]) -> tuple[State, ...]:
 def identity_of(question: Question, query: Query, states: Sequence[State]) -> str:
     """Return one text for the same aggregates in the same groups of the same data, if its sources are in these states.
 
-    What is computed from them, and what columns are called, is not part of it: that is free, then and later.
+    It begins with that of the rows and groups, and goes on with those of the aggregates, in one order. What is computed
+    from them, and what columns are called, is not part of it: that is free, then and later.
     """
-    return _identity(question, query, query.core, states)
+    rows = _digest(_facts(question, query, query.core, states))
+    asked = [(label, VERSIONS.get(one.aggregate.kind)) for label, one in zip(query.labels, query.asked, strict=True)]
+    aggregates = {_digest(one)[:_AGGREGATE] for one in asked if one[0]}
+    if len(aggregates) > MOST_NAMED:
+        return _digest([rows, *sorted(aggregates)])
+    return rows + "".join(sorted(aggregates))
+
+
+def rows_of(identity: str) -> str:
+    """Return the part of an identity that is about rows and groups; "" if nothing but all of it tells them."""
+    return identity[:_ROWS] if len(identity) > _ROWS else ""
+
+
+def containing(identity: str, others: Iterable[str]) -> str | None:
+    """Return the first of other identities that has all aggregates of this one, about the same rows and groups."""
+    wanted = _aggregates(identity)
+    return next((one for one in others if rows_of(one) == rows_of(identity) and wanted <= _aggregates(one)), None)
+
+
+def _aggregates(identity: str) -> set[str]:
+    return {identity[place : place + _AGGREGATE] for place in range(_ROWS, len(identity), _AGGREGATE)}
 
 
 def earlier_identity_of(question: Question, query: Query, states: Sequence[State]) -> str:
     """Return the text that earlier versions kept an answer for: that of the whole question."""
-    return _identity(question, query, query.text, states)
-
-
-def _identity(question: Question, query: Query, text: str, states: Sequence[State]) -> str:
-    read = len(query.tables) + len(query.lookups)
-    data = [state.fingerprint for state in states[:read]]  # a register's people pay, and may change
-    asked = {**question.facts(), "sql": text, "analyst": ""}
     # An aggregate that is computed differently since has another version: no answer of the old one is served again.
     kinds = {one.aggregate.kind for one in query.asked} & set(VERSIONS)
     versions = [{kind: VERSIONS[kind] for kind in kinds}] if kinds else []
-    declared = [one.identity() for one in query.tables]
-    return _digest([asked, *declared, data, *versions])
+    return _digest([*_facts(question, query, query.text, states), *versions])
+
+
+def _facts(question: Question, query: Query, text: str, states: Sequence[State]) -> list[object]:
+    """Return everything that an answer depends on, besides the versions of its aggregates."""
+    read = len(query.tables) + len(query.lookups)
+    data = [state.fingerprint for state in states[:read]]  # a register's people pay, and may change
+    asked = {**question.facts(), "sql": text, "analyst": ""}
+    return [asked, *(one.identity() for one in query.tables), data]
 
 
 def identity_together(identities: Sequence[str]) -> str:

@@ -524,6 +524,17 @@ def test_the_same_question_is_answered_from_the_ledger(place):
         assert '{"value": 3}' == ledger.answered("q")
 
 
+def test_answered_questions_are_found_by_their_beginning(place):
+    with clinic(place) as ledger:
+        for question in ("ab12", "ab0f", "ab", "ac", "aaff", "ab99"):
+            entry = ask(ledger, question=question)
+            if question != "ab99":
+                ledger.deliver(entry, "[]")
+        with ledger.snapshot() as seen:
+            assert ("ab12", "ab0f", "ab") == seen.alike("ab")
+            assert () == seen.alike("b")
+
+
 def test_a_charge_pays_for_one_answer_that_is_not_simulated(place):
     with clinic(place) as ledger:
         entry = ask(ledger, question="q")

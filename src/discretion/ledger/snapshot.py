@@ -37,6 +37,10 @@ class Snapshot:
         """Return the answer (JSON) that was delivered to the very same question before, and who may still get one."""
         return spend.before(self._db, question)
 
+    def alike(self, beginning: str) -> tuple[str, ...]:
+        """Return the answered questions whose text begins like this, the first answered one first."""
+        return spend.alike(self._db, beginning)
+
     def offer(
         self,
         register: Register,

@@ -39,6 +39,15 @@ _BEFORE = (
     .where(_ASKED, sa.or_(_ENTRY.kind == "deliver", sa.and_(_ENTRY.kind == "charge", ~_IS_SETTLED)))
     .order_by(_ENTRY.seq)
 )
+_ALIKE = (
+    sa.select(_ENTRY.question)
+    .where(
+        _ENTRY.kind == "deliver",
+        _ENTRY.question >= sa.bindparam("first"),
+        _ENTRY.question <= sa.bindparam("last"),  # BETWEEN is not read by PostgreSQL with a collation
+    )
+    .order_by(_ENTRY.seq)
+)
 _QUOTA_OF = schema.quota.c.table == sa.bindparam("wanted"), schema.quota.c.analyst == sa.bindparam("whose")
 _USED = sa.select(schema.quota.c.micro_share).where(*_QUOTA_OF)
 _USE = sa.update(schema.quota).where(*_QUOTA_OF)
@@ -211,6 +220,11 @@ def before(db: sa.Connection, question: str) -> Before:
         answer=answers[0] if answers else None,
         pending=frozenset(facts["register"] for kind, facts in found if kind == "charge" and _is_recent(facts["time"])),
     )
+
+
+def alike(db: sa.Connection, beginning: str) -> tuple[str, ...]:
+    """Return the answered questions whose text begins like this, in hexadecimal digits; the first answered one first."""
+    return tuple(db.scalars(_ALIKE, {"first": beginning, "last": f"{beginning}g"}))
 
 
 def _is_recent(time: str) -> bool:

@@ -15,7 +15,7 @@ from discretion.noise import Floats
 from discretion.query import calendar
 from discretion.query.aggregation import Asked
 from discretion.query.category import CATEGORY, of_few
-from discretion.query.key import keys
+from discretion.query.key import bare, keys
 from discretion.query.listed import spread
 from discretion.query.output import Order, Output, OutputColumn
 from discretion.query.partner import refuse_names
@@ -63,7 +63,7 @@ class Query:
     """A question in known parts. `asked` is what mechanisms must release; the rest is done to released values."""
 
     text: str  # canonical: the same question has the same text
-    core: str  # likewise, of its groups and aggregates alone: whatever is computed from them, they are the same
+    core: str  # likewise, of its rows and groups alone, in whatever order conditions and keys were written
     table: Table
     asked: tuple[Asked, ...]
     columns: tuple[OutputColumn, ...]
@@ -97,6 +97,11 @@ class Query:
     def aggregates(self) -> tuple[Aggregate, ...]:
         """Return what is to be planned, one each."""
         return tuple(one.aggregate for one in self.asked)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Return the text of each aggregate; "" for a sum about two columns that stands for no statistic."""
+        return tuple("" if one.pair is not None and one.pair.statistic is None else one.text for one in self.asked)
 
     @property
     def groups(self) -> tuple[tuple[Any, ...], ...]:
@@ -182,7 +187,7 @@ def _query(select: exp.Select, tables: Mapping[str, Table]) -> Query:
         raise QueryRefused("An aggregate of this question is not known to be safe over joined tables. Leave it out.")
     _check_released(query)
     _check_size(query, found)
-    return replace(query, text=_text(query, found), core=_text(_bare(query), found))
+    return replace(query, text=_text(query, found), core=_core(query, found))
 
 
 def _whole(select: exp.Select, name: str) -> int | None:
@@ -235,12 +240,21 @@ def _released(query: Query) -> list[exp.Expr]:
     return [column.expression for column in query.columns] + [term.expression for term in query.order]
 
 
-def _bare(query: Query) -> Query:
-    """Return the question for the aggregates in all groups, and nothing else."""
-    parts: list[exp.Expr] = [exp.column(key.name) for key in query.keys]
-    parts += [exp.Placeholder(this=str(number)) for number in range(len(query.asked))]
-    columns = tuple(OutputColumn(name=f"_{number}", expression=part) for number, part in enumerate(parts))
-    return replace(query, columns=columns, having=None, order=(), limit=None, offset=0)
+def _core(query: Query, found: RowSet) -> str:
+    """Return the question for the number of rows in all groups: what every aggregate is about, in one order."""
+    keys = sorted((key.plain for key in query.keys), key=bare)
+    where = {one.sql("duckdb"): one for one in conditions(found.filters)}
+    select = _source(exp.select(*(key.copy() for key in keys), exp.Count(this=exp.Star())), found)
+    select = select.where(*(where[text] for text in sorted(where)))
+    select = select.group_by(*(key.copy() for key in keys)) if keys else select
+    return str(select.sql("duckdb", comments=False))
+
+
+def _source(select: exp.Select, found: RowSet) -> exp.Select:
+    """Return a canonical SELECT from the rows that are found."""
+    if found.gathered is None:
+        return with_joins(select, found)
+    return with_partners(select.from_(found.gathered.text.subquery("gathered")), found, "gathered", after=True)
 
 
 def _text(query: Query, found: RowSet) -> str:
@@ -259,12 +273,7 @@ def _text(query: Query, found: RowSet) -> str:
     # AVG(Age) and avg(age) are the same question, so their names are the same here.
     named = [(column, column.name.lower() if "(" in column.name else column.name) for column in query.columns]
     select = exp.select(*(exp.alias_(written(column.expression), name, quoted=True) for column, name in named))
-    if found.gathered is None:
-        select = with_joins(select, found)
-    else:
-        select = select.from_(found.gathered.text.subquery("gathered"))
-        select = with_partners(select, found, "gathered", after=True)
-    select = select.where(*conditions(found.filters))
+    select = _source(select, found).where(*conditions(found.filters))
     select = select.group_by(*(key.plain.copy() for key in query.keys)) if query.keys else select
     if query.having is not None:
         select = select.having(written(query.having))

@@ -53,7 +53,8 @@ def divide(sql: str, tables: Mapping[str, Table]) -> Division | None:
     _refuse_other_tables(outer, {*names})
     if len(names) > MOST_PARTS:
         raise QueryRefused(f"This statement has {len(names)} private parts; at most {MOST_PARTS} are allowed.")
-    texts = sorted(work.parts)  # so that the same parts of another statement are in the same order
+    # The same parts of another statement are in the same order.
+    texts = sorted(work.parts, key=lambda text: (work.parts[text].core, sorted(work.parts[text].labels), text))
     for table in outer.find_all(exp.Table):
         if table.name in names:
             table.set("this", exp.to_identifier(f"{PART}{texts.index(names[table.name])}"))
