@@ -162,6 +162,20 @@ def test_errors_of_a_few_aggregates_are_those_of_all_of_them(db: dn.Connection) 
     assert (first.errors["m"], first.guarantee, first.entry) == (alone.errors["m"], alone.guarantee, alone.entry)
 
 
+def test_the_explanation_of_a_few_aggregates_does_not_name_the_others(db: dn.Connection) -> None:
+    secret = "COUNT_IF(age = 8123457) AS c, SUM(LEAST(age, 8123457)) AS s"
+    db.sql(f"SELECT MEDIAN(age) AS h, {secret}, AVG(LEAST(age, 8123457)) AS m FROM t WHERE ill", with_interval=True)
+    before = db.head()
+    alone = db.sql("SELECT MEDIAN(age) AS h FROM t WHERE ill", with_interval=True)
+    assert before == db.head()
+    shown = alone.explain()
+    assert "8123457" not in shown + repr(alone) + json.dumps(alone.to_dict()) + alone.stored()
+    assert ["MEDIAN(age)", "MEDIAN(age), from below", "MEDIAN(age), from above"] == [
+        sheet.title.partition(":")[0] for sheet in shown.sheets[:-1]
+    ]
+    assert "Paid together with other aggregates." == shown.sheets[-1].notes[-1]
+
+
 def test_many_aggregates_are_one_question_in_any_order(db: dn.Connection) -> None:
     columns = [f"COUNT_IF(age > {limit}) AS c{limit}" for limit in range(MOST_NAMED + 1)]
     assert costs(db, f"SELECT {', '.join(columns)} FROM t", share=0.9)

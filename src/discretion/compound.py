@@ -2,7 +2,8 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -11,13 +12,15 @@ from discretion.declaration.table import Table
 from discretion.derived import derive, rehearse
 from discretion.drawn import Drawn
 from discretion.errors import QueryRefused
-from discretion.plan import Plan
+from discretion.plan import FROM_ONE, Plan
 from discretion.plan.choice import Choice
 from discretion.plan.family import Family
 from discretion.query import Query, parse, statement
 from discretion.query.division import Division, divide
 from discretion.release import Release
+from discretion.render.explanation import Explanation
 
+_SIDE = re.compile(", from (below|above)$")  # of the quantiles at the sides of an interval
 logger = logging.getLogger(__name__)
 
 FAILS = (
@@ -144,4 +147,18 @@ def _again(query: Query, text: str) -> Release:
     if drawn is None:  # kept by an earlier version, for exactly this text
         return release
     found = Drawn.from_dict(drawn, query)
-    return replace(release, columns=found.columns(query), errors=found.column_errors(query))
+    answer = replace(release, columns=found.columns(query), errors=found.column_errors(query))
+    if {*drawn["labels"]} <= {*query.labels}:
+        return answer
+    return replace(answer, explanation=_about(release.explain(), query.labels))
+
+
+def _about(explanation: Explanation, labels: Collection[str]) -> Explanation:
+    """Return what an explanation says about some aggregates, and what all together cost.
+
+    The texts of the others may be another analyst's.
+    """
+    *chosen, paid = explanation.sheets
+    shown = [sheet for sheet in chosen if _SIDE.sub("", sheet.title.rpartition(": ")[0]) in labels]
+    notes = [note for note in paid.notes if not note.endswith(FROM_ONE)]
+    return Explanation([*shown, replace(paid, notes=(*notes, "Paid together with other aggregates."))])

@@ -28,6 +28,7 @@ from discretion.statistics import Aggregate, Request, Statistics
 
 INEXACT = "Its arithmetic is not exact. Ask for it by name."
 NOTABLY = 0.9  # an error below this part of ours is worth a line
+FROM_ONE = "are computed from one release."  # ends a line that names aggregates
 MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
 
 
@@ -258,7 +259,7 @@ def _split(plan: Plan) -> list[str]:
     several = len(plan.releases)
     lines = [f"What everybody may spend is split over {several} releases."] if several > 1 else []
     lines += [
-        f"{', '.join(labels)} are computed from one release."
+        f"{', '.join(labels)} {FROM_ONE}"
         for family in plan.families
         if len(labels := [label for place in family.places if (label := plan.choices[place].label)]) > 1
     ]
