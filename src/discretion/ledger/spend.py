@@ -223,7 +223,7 @@ def before(db: sa.Connection, question: str) -> Before:
 
 
 def alike(db: sa.Connection, beginning: str) -> tuple[str, ...]:
-    """Return the answered questions whose text begins like this, in hexadecimal digits; the first answered one first."""
+    """Return the answered questions that begin with these hexadecimal digits, the first answered one first."""
     return tuple(db.scalars(_ALIKE, {"first": beginning, "last": f"{beginning}g"}))
 
 
