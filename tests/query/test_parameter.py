@@ -35,6 +35,30 @@ def test_values_are_written_in_the_places_of_names():
     assert "age IN ('a', NULL)" == bound("age IN $few", {"few": ["a", None]})
 
 
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("region IN ?", "region IN ('N', 'S')"),
+        ("region NOT IN (?)", "region NOT IN ('N', 'S')"),
+        ("f(x, ?)", "f(x, ['N', 'S'])"),
+        ("p(?)", "p(['N', 'S'])"),
+        ("?", "['N', 'S']"),
+    ],
+)
+def test_a_list_is_written_as_its_place_takes_it(sql, expected):
+    assert expected == bound(sql, [["N", "S"]])
+    assert expected == bound(sql.replace("?", "$few"), {"few": ("N", "S")})
+
+
+def test_a_list_of_quantiles_may_be_a_parameter():
+    for quantiles in ("QUANTILE_CONT(age, ?)", "PERCENTILE_CONT(?) WITHIN GROUP (ORDER BY age)"):
+        for some in ([0.25, 0.5], [0.5]):
+            asked, written = f"SELECT {quantiles} AS q FROM patients", ", ".join(map(str, some))
+            expected = parse(asked.replace("?", f"[{written}]"), TABLES).text
+            assert expected == parse(bound(asked, [some]), TABLES).text
+    assert "QUANTILE_CONT(age, 0.9)" in parse(bound("SELECT QUANTILE_CONT(age, ?) FROM patients", [0.9]), TABLES).text
+
+
 def test_a_negative_number_cannot_become_a_comment():
     assert "SELECT age -(-5) FROM t" == bound("SELECT age -? FROM t", [-5])
 

@@ -1,5 +1,8 @@
 """Lists of quantiles: QUANTILE_CONT(x, [0.25, 0.5]) becomes one column for each of them."""
 
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+
 from sqlglot import exp
 
 from discretion.errors import QueryRefused
@@ -9,17 +12,56 @@ _QUANTILES = (exp.PercentileCont, exp.PercentileDisc, exp.Quantile)
 
 
 def spread(select: exp.Select) -> exp.Select:
-    """Return the same question without lists: a selected list of quantiles is as many columns."""
-    if all(_list_of(item.this if isinstance(item, exp.Alias) else item) is None for item in select.expressions):
+    """Return the same question without lists: a selected list of quantiles is as many columns.
+
+    To sort by a list is to sort by its first number, then by the second, as databases do. The numbers of columns in
+    GROUP BY and ORDER BY are those that the analyst counted.
+    """
+    if select.find(exp.Array) is None:
         return select
-    found = [column for item in select.expressions for column in _columns(item)]
+    columns = [_columns(item) for item in select.expressions]
+    starts = [*accumulate(map(len, columns), initial=1)]
     copied = select.copy()
-    copied.set("expressions", found)
+    copied.set("expressions", [column for some in columns for column in some])
+    places = [range(*ends) for ends in pairwise(starts)]
+    for term in copied.args["group"].expressions if copied.args.get("group") is not None else ():
+        if (number := _number(term, "GROUP BY", len(places))) is not None:
+            term.replace(exp.Literal.number(places[number][0]))
+    order = copied.args.get("order")
+    if order is not None:
+        named = {
+            item.alias.lower(): place for item, place in zip(select.expressions, places, strict=True) if item.alias
+        }
+        order.set("expressions", [one for term in order.expressions for one in _terms(term, places, named)])
     return copied
 
 
+def _terms(term: exp.Expr, places: Sequence[range], named: Mapping[str, range]) -> list[exp.Expr]:
+    """Return a term of ORDER BY as one for each column that it stands for."""
+    node, number = term.this, _number(term.this, "ORDER BY", len(places))
+    if _list_of(node) is not None:
+        found = _columns(node)
+    elif number is not None:
+        found = [exp.Literal.number(place) for place in places[number]]
+    elif isinstance(node, exp.Column) and not node.table and len(named.get(node.name.lower(), ())) != 1:
+        found = [exp.Literal.number(place) for place in named.get(node.name.lower(), ())]
+    else:
+        found = []
+    return [exp.Ordered(**{**term.args, "this": one}) for one in found] or [term]
+
+
+def _number(node: exp.Expr, clause: str, most: int) -> int | None:
+    """Return the place of the column that a number names, from 0."""
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return None
+    number = int(node.this) if str(node.this).isdigit() else 0
+    if not 1 <= number <= most:
+        raise QueryRefused(f"{clause} {node.this} names no column; there are {most}, and a list is one of them.")
+    return number - 1
+
+
 def _columns(item: exp.Expr) -> list[exp.Expr]:
-    whole = item.this if isinstance(item, exp.Alias) else item
+    whole = item.unalias()
     ranks = _list_of(whole)
     if ranks is None:
         return [item]

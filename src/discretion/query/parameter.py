@@ -37,40 +37,53 @@ def bound(sql: str, params: Params | None) -> str:
 
 def _in_order(tokens: Sequence[Token], params: Sequence[Value]) -> list[tuple[int, int, str]]:
     """Return where each ? begins and ends, and its literal."""
-    marks = [token for token in tokens if token.token_type == TokenType.PLACEHOLDER and token.text == "?"]
+    marks = [place for place, one in enumerate(tokens) if one.token_type == TokenType.PLACEHOLDER and one.text == "?"]
     if len(marks) != len(params):
         raise InvalidDeclaration(
             f"params must have one value for each ?, got {len(params)} for {len(marks)}. Values for "
             "$name are given as a mapping: params={'name': 40}."
         )
     pairs = enumerate(zip(marks, params, strict=True), start=1)
-    return [(mark.start, mark.end, literal(f"Parameter {number}", value)) for number, (mark, value) in pairs]
+    return [
+        (tokens[place].start, tokens[place].end, _written(f"Parameter {number}", value, tokens[:place]))
+        for number, (place, value) in pairs
+    ]
 
 
 def _named(tokens: Sequence[Token], params: Mapping[str, Value]) -> list[tuple[int, int, str]]:
     """Return where each $name begins and ends, and its literal."""
-    pairs = pairwise(tokens)
     found = [
-        (mark.start, name.end, name.text)
-        for mark, name in pairs
+        (place, mark.start, name.end, name.text)
+        for place, (mark, name) in enumerate(pairwise(tokens))
         if mark.token_type == TokenType.PARAMETER and mark.text == "$" and name.start == mark.end + 1
     ]
-    used = {name for _, _, name in found}
+    used = {name for *_, name in found}
     for name in used - set(params):
         raise InvalidDeclaration(f"The question has ${name}, and params has no {name!r}.{did_you_mean(name, params)}")
     for name in set(params) - used:
         raise InvalidDeclaration(f"params has {name!r}, and the question has no ${name}.{did_you_mean(name, used)}")
-    return [(start, end, literal(f"Parameter {name!r}", params[name])) for start, end, name in found]
+    return [
+        (start, end, _written(f"Parameter {name!r}", params[name], tokens[:place])) for place, start, end, name in found
+    ]
+
+
+def _written(what: str, value: Value, before: Sequence[Token]) -> str:
+    """Return a value as SQL where it stands: `IN ?` and `IN (?)` take values in round brackets, all else a list."""
+    if not isinstance(value, list | tuple):
+        return literal(what, value)
+    if not 0 < len(value) <= MOST_VALUES:
+        raise InvalidDeclaration(f"{what} must have 1 to {MOST_VALUES:,} values, got {len(value)}.")
+    if any(isinstance(one, list | tuple) for one in value):
+        raise InvalidDeclaration(f"{what} is a list of lists. Give a list of single values.")
+    inner = ", ".join(literal(what, one) for one in value)
+    kinds = [token.token_type for token in before[-2:]]
+    if kinds == [TokenType.IN, TokenType.L_PAREN]:
+        return inner
+    return f"({inner})" if kinds[-1:] == [TokenType.IN] else f"[{inner}]"
 
 
 def literal(what: str, value: Value) -> str:
-    """Return a value as SQL. A number below 0 has brackets: `a -?` must not become the comment `a --5`."""
-    if isinstance(value, list | tuple):
-        if not 0 < len(value) <= MOST_VALUES:
-            raise InvalidDeclaration(f"{what} must have 1 to {MOST_VALUES:,} values, got {len(value)}.")
-        if any(isinstance(one, list | tuple) for one in value):
-            raise InvalidDeclaration(f"{what} is a list of lists. Give a list of single values.")
-        return f"({', '.join(literal(what, one) for one in value)})"
+    """Return a single value as SQL. A number below 0 has brackets: `a -?` must not become the comment `a --5`."""
     if value is None or isinstance(value, bool):
         return "NULL" if value is None else str(value).upper()
     if isinstance(value, str):

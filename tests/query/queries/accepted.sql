@@ -88,6 +88,25 @@ SELECT QUANTILE_CONT(income, [0.25]) AS q FROM patients
 -- > SELECT QUANTILE_CONT(income, 0.25) AS "q_0.25" FROM patients
 -- > quantile 0..1000 by 100 from 0 rank 1/4: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
 
+SELECT region, QUANTILE_CONT(income, [0.25, 0.75]) AS q FROM patients GROUP BY region ORDER BY Q DESC NULLS FIRST, region
+-- > SELECT region AS "region", QUANTILE_CONT(income, 0.25) AS "q_0.25", QUANTILE_CONT(income, 0.75) AS "q_0.75" FROM patients GROUP BY region ORDER BY QUANTILE_CONT(income, 0.25) DESC NULLS FIRST, QUANTILE_CONT(income, 0.75) DESC NULLS FIRST, region ASC
+-- > quantile 0..1000 by 100 from 0 rank 1/4: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
+-- > quantile 0..1000 by 100 from 0 rank 3/4: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
+-- > by CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END: N, S, E, W
+
+SELECT QUANTILE_CONT(income, [0.25, 0.75]) AS q, region, COUNT(*) AS n FROM patients GROUP BY 2 ORDER BY 3, 2, 1
+-- > SELECT QUANTILE_CONT(income, 0.25) AS "q_0.25", QUANTILE_CONT(income, 0.75) AS "q_0.75", region AS "region", COUNT(*) AS "n" FROM patients GROUP BY region ORDER BY COUNT(*) ASC, region ASC, QUANTILE_CONT(income, 0.25) ASC, QUANTILE_CONT(income, 0.75) ASC
+-- > quantile 0..1000 by 100 from 0 rank 1/4: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
+-- > quantile 0..1000 by 100 from 0 rank 3/4: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
+-- > count: every row
+-- > by CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END: N, S, E, W
+
+SELECT region FROM patients GROUP BY region ORDER BY QUANTILE_CONT(income, [0.25, 0.75])
+-- > SELECT region AS "region" FROM patients GROUP BY region ORDER BY QUANTILE_CONT(income, 0.25) ASC, QUANTILE_CONT(income, 0.75) ASC
+-- > quantile 0..1000 by 100 from 0 rank 1/4: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
+-- > quantile 0..1000 by 100 from 0 rank 3/4: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
+-- > by CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END: N, S, E, W
+
 SELECT PERCENTILE_CONT([0.1, 0.5]) WITHIN GROUP (ORDER BY income DESC) FILTER (WHERE smoker) AS q FROM patients
 -- > SELECT QUANTILE_CONT(income, 0.9) FILTER(WHERE smoker) AS "q_0.1", QUANTILE_CONT(income, 0.5) FILTER(WHERE smoker) AS "q_0.5" FROM patients
 -- > quantile 0..1000 by 100 from 0 rank 9/10: CASE WHEN "t"."smoker" THEN CASE WHEN ISFINITE("t"."income") THEN "t"."income" END END

@@ -241,6 +241,9 @@ SELECT BOOL_OR(smoker) FROM patients
 SELECT QUANTILE_CONT(age, [0.1, 0.9]) + 1 FROM patients
 -- > QUANTILE_CONT(age, [0.1, 0.9]) needs a number from 0 to 1 written out, or a list of such numbers as a column.
 
+SELECT QUANTILE_CONT(age, [0.1, 0.9]) AS q, region FROM patients GROUP BY region ORDER BY 3
+-- > ORDER BY 3 names no column; there are 2, and a list is one of them.
+
 SELECT QUANTILE_CONT(age, []) FROM patients
 -- > QUANTILE_CONT(age, []) needs at least one number from 0 to 1.
 
