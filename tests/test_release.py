@@ -8,7 +8,7 @@ from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Guarantee, Loss
 from discretion.noise import simulation
 from discretion.release import Error, Release
-from discretion.render.number import rounded
+from discretion.render.number import KEPT, between, percent, rounded
 
 PROMISE = Guarantee(protects="value", losses={100_000: Loss(100_000)})
 
@@ -136,10 +136,36 @@ def test_two_digits_of_the_error_are_shown_and_the_value_to_the_same_place(value
 def test_what_is_shown_is_never_narrower_than_what_is_meant(seed):
     rng = simulation(seed)
     value, half = float(rng.normal() * 10.0 ** rng.integers(-3, 9)), float(10.0 ** rng.uniform(-3, 9))
-    near, wide = (float(part.replace(",", "")) for part in rounded(value, half).split(" ± "))
-    assert near - wide <= value - half + 1e-6 * wide
-    assert value + half - 1e-6 * wide <= near + wide
-    assert wide <= 1.2 * half
+    for within in (inf, half, 1.00001 * half, 1.05 * half, 0.9 * half):
+        near, wide = (float(part.replace(",", "")) for part in rounded(value, half, within).split(" ± "))
+        assert near - wide <= value - half + 1e-6 * wide
+        assert value + half - 1e-6 * wide <= near + wide
+        assert wide <= 1.2 * half
+        assert wide <= KEPT * within * (1 + 1e-9) or within < half
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "within", "shown"),
+    [
+        (6_183.42, 99.97, inf, "6,183 ± 101"),
+        (6_183.42, 99.97, 100, "6,183.4 ± 100.0"),
+        (6_183.42, 90.2, 100, "6,183 ± 91"),
+        (6_183.42377, 100, 100, "6,183.42 ± 100.01"),
+        (6_183.42, 100.005, 100, "6,183.42 ± 100.01"),
+        (6_183.42, 107, 100, "6,180 ± 120"),  # missed, and a remark says so
+    ],
+)
+def test_an_error_is_not_shown_above_the_one_asked_for_unless_it_was_missed(value, half, within, shown):
+    assert shown == rounded(value, half, within)
+
+
+def test_intervals_and_ranks_keep_to_the_error_asked_for_too():
+    assert "50.3 (0 to 150.3)" == between(50.3, 99.97, (0, 150.27), (0, inf), 100)
+    assert ["2.1%", "2.06%", "2.0%", "30.0%"] == [
+        percent(*one) for one in [(0.020599,), (0.020599, 0.0206), (0.02, 0.02), (0.3, 0.2)]
+    ]
+    shown = release(within=100.0, columns={"count": (6_183.42,)}, errors={"count": (Error(bias=99.97, noise=0),)})
+    assert "6,183.4 ± 100.0" in repr(shown)
 
 
 def test_an_interval_that_was_bought_is_shown_as_it_is():

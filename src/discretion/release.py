@@ -18,7 +18,7 @@ from discretion.relation import Relation, draw
 from discretion.render import advice
 from discretion.render.explanation import Explanation
 from discretion.render.listing import as_frame
-from discretion.render.number import between, ends, number, percent, rounded
+from discretion.render.number import KEPT, between, ends, number, percent, rounded
 from discretion.render.sheet import Sheet, Shown
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class Release(Shown):
                     "shown as drawn, because answers moved back inside would be wrong on average. Its interval is "
                     "that of the nearest number that is possible."
                 )
-            if self.within is not None and (far := sum(e.reach(v) > 1.0001 * self.within for v, e in answers)):
+            if self.within is not None and (far := sum(e.reach(v) > KEPT * self.within for v, e in answers)):
                 remarks.append(
                     f"{name}: {advice.missed(self.within, far, len(self), estimated=name in self.relations())}"
                 )
@@ -266,21 +266,23 @@ class Release(Shown):
         if name not in self.errors:
             return str(value)
         error = self.errors[name][row]
-        half = error.half_width()
+        half, within = error.half_width(), inf if self.within is None else self.within
         if error.shortfall and value is not None:
-            return f"{value} (at most {percent(half)} short)"
+            return f"{value} (at most {percent(half, within)} short)"
         if isinstance(value, date):
-            return f"{value} ({_dates(value, error) if error.unit == 'value' else f'rank ± {percent(half)}'})"
+            return f"{value} ({_dates(value, error) if error.unit == 'value' else f'rank ± {percent(half, within)}'})"
         if not isinstance(value, int | float):  # a category
-            return f"{value} (at most {percent(half)} short)" if error.unit == "rank" else str(value)
+            return f"{value} (at most {percent(half, within)} short)" if error.unit == "rank" else str(value)
         if not (isfinite(half) and isfinite(value)):
             return f"{number(value)} ({f'within {ends(error.limits)}' if error.limits else 'error unknown'})"
         if error.unit == "rank":
             least = f", at least {ceil(min(half, 1.0) * error.rows):,} rows" if error.rows is not None else ""
-            return f"{number(value)} (rank ± {percent(half)}{least})"
+            return f"{number(value)} (rank ± {percent(half, within)}{least})"
         if error.bought:
             return f"{value:,.12g} ({ends(error.interval(value))})"
-        return rounded(value, half) if error.fits(value) else between(value, half, error.interval(value), error.limits)
+        if error.fits(value):
+            return rounded(value, half, within)
+        return between(value, half, error.interval(value), error.limits, within)
 
     def _shaped(self, table: Mapping[str, tuple[Any, ...]]) -> Any:
         answers = [table[name] for name in self.errors]

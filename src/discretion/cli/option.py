@@ -74,7 +74,8 @@ File = Annotated[
     Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the question from a file, instead of SQL.")
 ]
 Param = Annotated[
-    list[Any], option("NAME=VALUE", "A value for $NAME: a number, true, null, else a text. Repeatable.", typed.value)
+    list[Any],
+    option("NAME=VALUE", "A value for $NAME: a number, true, null, [0.1, 0.9], else a text. Repeatable.", typed.value),
 ]
 Option = Annotated[
     list[Any], option("NAME=VALUE", "An option of the mechanism, such as threshold=mean. Repeatable.", typed.value)

@@ -8,6 +8,7 @@ from math import inf, isfinite
 from discretion.errors import BudgetExhausted, InvalidDeclaration, QueryRefused, Unsuitable
 from discretion.plan import Plan
 from discretion.plan.choice import Choice
+from discretion.render.number import upwards
 
 CONFIDENCE = 0.95  # of the error that answers are shown with
 SHARES = tuple(  # of three digits, from a millionth to 1
@@ -41,7 +42,7 @@ def smallest_share(within: float, share: Fraction, most: Fraction, at: Callable[
         instead = "for fewer columns or groups, or with an assumption you can defend"
     raise QueryRefused(
         f"An error of at most {within:g} is not possible: with the largest share that everybody can still pay and the "
-        f"steward allows, {float(usable[-1]):g}, the error is {best:.4g}. Ask for a larger error, {instead}."
+        f"steward allows, {float(usable[-1]):g}, the error is {upwards(best, 4):.12g}. Ask for a larger error, {instead}."
     )
 
 
