@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from math import ceil, floor, inf, log10
 
-
 KEPT = 1.0001  # an error that is larger than the one asked for by less than this factor has kept to it
 MOST_DIGITS = 6
 
