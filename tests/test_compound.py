@@ -36,6 +36,10 @@ STATEMENTS = [
     "GROUP BY region HAVING COUNT(*) > 1 ORDER BY SUM(COUNT(*)) OVER () - COUNT(*)",
     "SELECT region, CASE WHEN COUNT(*) > 30 THEN 'many' ELSE regexp_replace(region, 'N', 'x') END AS c, COUNT(*) AS n "
     "FROM t GROUP BY region ORDER BY region",
+    'SELECT x.region, "ILL", COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY "region") AS part FROM t AS x GROUP BY region, '
+    "x.ill ORDER BY x.region, ill",
+    "SELECT LOWER(t.r) AS low, RANK() OVER (ORDER BY COUNT(*)) AS place FROM (SELECT region AS r FROM t) AS t "
+    "GROUP BY LOWER(r) ORDER BY low",
 ]
 
 
@@ -290,6 +294,7 @@ def test_the_database_itself_has_no_way_out(sql: str) -> None:
         ("SELECT region, ROW_NUMBER() OVER () FROM t", "aggregate|window"),
         ("WITH RECURSIVE a AS (SELECT 1) SELECT SUM(n) OVER () FROM (SELECT COUNT(*) AS n FROM t)", "RECURSIVE"),
         ("SELECT id, SUM(COUNT(*)) OVER () FROM t GROUP BY id", "single people|person"),
+        ("SELECT region, SUM(COUNT(*)) OVER () FROM (SELECT region AS r FROM t) GROUP BY r", "region is a column"),
     ],
 )
 def test_a_statement_that_reads_more_is_refused(sql: str, told: str, db: dn.Connection) -> None:

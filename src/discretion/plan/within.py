@@ -42,7 +42,8 @@ def smallest_share(within: float, share: Fraction, most: Fraction, at: Callable[
         instead = "for fewer columns or groups, or with an assumption you can defend"
     raise QueryRefused(
         f"An error of at most {within:g} is not possible: with the largest share that everybody can still pay and the "
-        f"steward allows, {float(usable[-1]):g}, the error is {upwards(best, 4):.12g}. Ask for a larger error, {instead}."
+        f"steward allows, {float(usable[-1]):g}, the error is {upwards(best, 4):.12g}. Ask for a larger error, "
+        f"{instead}."
     )
 
 

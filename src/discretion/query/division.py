@@ -14,8 +14,10 @@ from discretion.declaration.table import Table
 from discretion.errors import QueryRefused
 from discretion.query import Query, parse, statement
 from discretion.query.aggregation import AGGREGATES
+from discretion.query.expression import scalar
 from discretion.query.key import bare, refuse_several
 from discretion.query.relation import ALLOWED, Tables, clauses, relation
+from discretion.query.rowset import RowSet
 from discretion.query.scalar import shown, unbracketed
 
 PART = "part_"  # what the tables of parts are called
@@ -165,7 +167,8 @@ class _Above:
         self.names = [_name(one) for one in select.expressions]
         for name in filter(_OURS.fullmatch, self.names):
             raise QueryRefused(f"Column {name}: this name is taken by us. Give it another one with AS.")
-        self.keys = {_text(one): one for one in self._keys()}
+        self.found = self._rows()
+        self.keys = {self._text(one): one for one in self._keys()}
         self.aggregates: dict[str, exp.Expr] = {}
 
     def select(self) -> exp.Expr:
@@ -211,11 +214,25 @@ class _Above:
 
     def _columns(self) -> set[str]:
         """Return the names that columns of the rows have; nothing if the part will be refused."""
+        relations = {} if self.found is None else self.found.scope.relations
+        return {name for columns in relations.values() for name in columns}
+
+    def _rows(self) -> RowSet | None:
+        """Return the rows that the SELECT reads; None if the part will be refused."""
+        question = self._reading(exp.select(), "from_", "joins")
         try:
-            found = relation(self._reading(exp.select(), "from_", "joins"), Tables(self.divide.protected))
+            return relation(question, Tables(self.divide.protected, qualified=question.find(exp.Join) is not None))
         except QueryRefused:
-            return set()
-        return {name for columns in found.scope.relations.values() for name in columns}
+            return None
+
+    def _text(self, node: exp.Expr) -> str:
+        """Return what an expression is known by: `t.k`, `"k"` and `k` are the same column."""
+        if self.found is None or node.find(exp.Column) is None:
+            return bare(node)
+        try:
+            return bare(scalar(node, self.found.scope).plain)
+        except QueryRefused:
+            return f"?{bare(node)}"  # not an expression of rows, so it is not a key
 
     def _reading(self, question: exp.Select, *clauses: str) -> exp.Select:
         """Return a question that reads these clauses of the SELECT, and what WITH has defined for them."""
@@ -238,10 +255,10 @@ class _Above:
         if isinstance(node, exp.Window):
             return self._window(node, aliases)
         if isinstance(node, AGGREGATES):
-            self.aggregates.setdefault(_text(node), node.copy())
-            return exp.column(f"_a{list(self.aggregates).index(_text(node))}")
-        if _text(node) in self.keys:
-            return exp.column(f"_k{list(self.keys).index(_text(node))}")
+            self.aggregates.setdefault(bare(node), node.copy())
+            return exp.column(f"_a{list(self.aggregates).index(bare(node))}")
+        if (text := self._text(node)) in self.keys:
+            return exp.column(f"_k{list(self.keys).index(text)}")
         if isinstance(node, exp.Column):
             if aliases and not node.table and node.name.lower() in {name.lower() for name in self.names}:
                 return node
@@ -295,10 +312,6 @@ def _copied(argument: object) -> object:
     if isinstance(argument, list):
         return [_copied(one) for one in argument]
     return argument.copy() if isinstance(argument, exp.Expr) else argument
-
-
-def _text(node: exp.Expr) -> str:
-    return bare(node)
 
 
 def _name(item: exp.Expr) -> str:
