@@ -36,7 +36,7 @@ STATEMENTS = [
     "GROUP BY region HAVING COUNT(*) > 1 ORDER BY SUM(COUNT(*)) OVER () - COUNT(*)",
     "SELECT region, CASE WHEN COUNT(*) > 30 THEN 'many' ELSE regexp_replace(region, 'N', 'x') END AS c, COUNT(*) AS n "
     "FROM t GROUP BY region ORDER BY region",
-    'SELECT x.region, "ILL", COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY "region") AS part FROM t AS x GROUP BY region, '
+    'SELECT x.region, "ILL", COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY "region") AS part FROM t x GROUP BY region, '
     "x.ill ORDER BY x.region, ill",
     "SELECT LOWER(t.r) AS low, RANK() OVER (ORDER BY COUNT(*)) AS place FROM (SELECT region AS r FROM t) AS t "
     "GROUP BY LOWER(r) ORDER BY low",
