@@ -19,6 +19,7 @@ from contracts import (
     violations,
     worst_losses,
 )
+from discretion import noise
 from discretion.guarantee import Loss
 from discretion.mechanisms import MECHANISMS, Belief
 from discretion.mechanisms.linear import Linear, Part
@@ -27,6 +28,7 @@ from discretion.noise import choice_probabilities, simulation
 from discretion.preference import MICRO, Specification, allowance
 from discretion.release import Error
 from discretion.statistics import Aggregate
+from drawing import check_release_draws_the_law
 
 BITS = ((), ((0, 1),))
 THREE = Universe((0.1, 0.5, 1.0), BITS)
@@ -274,3 +276,59 @@ def test_different_scales_or_supports_or_kinds_of_law_are_infinitely_far_apart()
     assert inf == loss(narrow, wide)
     assert inf == loss(Atoms(np.array([0.5, 0.5])), Atoms(np.array([1.0, 0.0])))
     assert inf == loss(Atoms(np.ones(1)), narrow)
+
+
+# Planted bugs in what is drawn: the exposed law is right, and the release is not drawn from it.
+
+
+def planted(honest, **methods):
+    """A mechanism whose law is that of an honest one."""
+    kind = type("Planted", (type(honest),), methods)
+    return kind(**{name: getattr(honest, name) for name in honest.__dataclass_fields__})
+
+
+def quieter(self, statistics, rng):
+    (centre,), (scale,) = self.centres(statistics), self.scales
+    return self._totals((centre + noise.discrete_laplace(scale / 2, 1, rng).astype(object)) * self.unit)
+
+
+def twice(self, statistics, rng):
+    answers = [Linear.answer(self, statistics, rng)[0] for _ in range(2)]
+    return np.mean(answers, axis=0), (self.error,)
+
+
+def another_generator(self, statistics, rng):
+    (centre,) = self.centres(statistics)
+    drawn = simulation(1).laplace(scale=float(self.scales[0]), size=1)  # seeded: nothing is secret
+    return self._totals((centre + drawn) * self.unit)
+
+
+def tells_more(self, statistics, rng):
+    values, errors = Linear.answer(self, statistics, rng)
+    return values, tuple(replace(error, noise=error.noise + int(statistics.counts.sum())) for error in errors)
+
+
+def clamps_to_the_truth(self, statistics, rng):
+    values, errors = Linear.answer(self, statistics, rng)
+    return np.minimum(values, float(statistics.counts.sum())), errors
+
+
+@pytest.mark.parametrize("drawing", [quieter, twice, another_generator, tells_more, clamps_to_the_truth])
+def test_an_answer_that_is_not_drawn_from_its_law_is_noticed(drawing):
+    honest = propose("weighted")
+    check_release_draws_the_law(honest, THREE)
+    wrong = planted(honest, answer=drawing)
+    check_nobody_loses_more_than_the_charge(wrong, THREE)  # its law is right
+    with pytest.raises(AssertionError):
+        check_release_draws_the_law(wrong, THREE)
+
+
+def test_a_choice_by_another_law_is_noticed():
+    honest = propose("exponential")
+    check_release_draws_the_law(honest, THREE)
+
+    def greedier(self, statistics, rng):
+        return np.array([float(noise.choose(-self.costs(statistics), MICRO, rng, self.rule))])
+
+    with pytest.raises(AssertionError, match="another law"):
+        check_release_draws_the_law(planted(honest, release=greedier), THREE)

@@ -1,6 +1,6 @@
 """Several aggregates from one release: nobody loses more than its charge, all are right, and bugs are noticed."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
@@ -16,6 +16,7 @@ from discretion.noise import simulation
 from discretion.preference import Specification
 from discretion.release import Error
 from discretion.statistics import Aggregate, Statistics
+from drawing import UNUSED, check_draws, several
 
 NOTHING = 10**9  # a row without a value
 BELIEFS = [Belief(), Belief(assume="independent"), Belief(assume=0.3), Belief(assume="gradual")]
@@ -57,8 +58,8 @@ def tuned(kin, grid, specification, belief):
     return (pooled_joint.propose if pools else propose)(kin, grid, specification, belief, [ALONE] * len(kin))
 
 
-def law_of(joint, universe, dataset):
-    """The exact law of what is released; rows without a value are counted, and nothing else is known of them."""
+def seen(joint, universe, dataset):
+    """What an engine would compute; rows without a value are counted, and nothing else is known of them."""
     valued = tuple(tuple(row for row in state if row[1] != NOTHING) for state in dataset)
     everybody = range(len(dataset))
     statistics = statistics_of(joint.base.aggregate, universe, valued, everybody)
@@ -66,14 +67,26 @@ def law_of(joint, universe, dataset):
     for person in everybody:
         for group, _ in dataset[person]:
             rows[group, universe.cohort[person]] += 1
+    return statistics, rows
 
-    class Seen:
-        scales = joint.scales
 
-        def centres(self, found):
-            return joint.centres(found, rows)
+@dataclass
+class Exposed:
+    """The law of a joint release, of statistics and rows together."""
 
-    return _plain_law(Seen(), [(1.0, statistics)])
+    joint: object
+
+    @property
+    def scales(self):
+        return self.joint.scales
+
+    def centres(self, found):
+        return self.joint.centres(*found)
+
+
+def law_of(joint, universe, dataset):
+    """The exact law of what is released."""
+    return _plain_law(Exposed(joint), [(1.0, seen(joint, universe, dataset))])
 
 
 def losses_of(joint, universe):
@@ -99,6 +112,8 @@ def test_nobody_loses_more_than_the_one_charge(kinds, protects, belief):
         charges = charges_of(joint, universe)
         assert joint.guarantee.honours(universe.specification)
         assert all(loss <= charge + ROUNDING for loss, charge in zip(losses_of(joint, universe), charges, strict=True))
+        found = [seen(joint, universe, dataset) for dataset in several(universe)]
+        check_draws(Exposed(joint), lambda one, joint=joint: joint.answer(*one, UNUSED), found)
 
 
 @pytest.mark.parametrize("protects", ["presence", "value"])

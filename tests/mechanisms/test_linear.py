@@ -13,6 +13,7 @@ from discretion.mechanisms.linear import parts
 from discretion.noise import simulation
 from discretion.preference import MICRO, Specification
 from discretion.statistics import Aggregate
+from drawing import check_release_draws_the_law
 
 NONE = ()
 VALUES = (((0, 0),), ((0, 1),), ((0, 2),))
@@ -81,6 +82,7 @@ def test_nobody_loses_more_than_the_charge(aggregate, states, belief):
     names = []
     for name, mechanism in proposals(aggregate, universe, belief):
         check_nobody_loses_more_than_the_charge(mechanism, universe)
+        check_release_draws_the_law(mechanism, universe)
         names.append(name)
     assert {"weighted", "minimum", "threshold", "stretch", "sample"} <= set(names)
     pools = belief.assume == "gradual" and aggregate.kind != "variance"
@@ -110,6 +112,7 @@ def test_no_option_and_no_register_breaks_the_promise(name, options, epsilons):
         aggregate = Aggregate(protects=protects, **SHAPES[shape][0])
         mechanism = MECHANISMS[name](aggregate, universe.specification, Belief(), **options)
         check_nobody_loses_more_than_the_charge(mechanism, universe)
+        check_release_draws_the_law(mechanism, universe)
 
 
 @pytest.mark.parametrize("name", ["weighted", "minimum", "stretch", "sample", "partition", "threshold", "exponential"])

@@ -19,6 +19,7 @@ from discretion.noise import simulation
 from discretion.preference import MICRO, Specification
 from discretion.query import parse
 from discretion.statistics import Aggregate, Pair, Statistics
+from drawing import UNUSED, check_draws, several
 from sql_clinic import declared, rows
 
 POINTS = ((0.0, 0.0), (1.0, 0.0), (0.3, 0.6), (0.5, 0.5), (1.0, 1.0))
@@ -75,6 +76,8 @@ def test_nobody_loses_more_than_the_charge(shape, protects, steps):
         assert not violations(losses, charges)
         if steps == 1_000:
             assert all(loss > 0.98 * charge for loss, charge in zip(losses, charges, strict=True))  # nothing wasted
+        found = [statistics_of(mechanism, universe, dataset) for dataset in several(universe)]
+        check_draws(mechanism, lambda one, mechanism=mechanism: mechanism.answer(one, None, UNUSED), found)
 
 
 def test_nine_rounded_numbers_add_up_to_less_than_five_steps_more():

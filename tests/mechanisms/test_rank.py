@@ -23,6 +23,7 @@ from discretion.mechanisms import BY_NAME, MECHANISMS, Belief
 from discretion.mechanisms.rank import mode_costs, quantile_costs
 from discretion.preference import MICRO, Specification
 from discretion.statistics import Aggregate, Statistics
+from drawing import check_release_draws_the_law
 
 NOTHING = Belief()
 propose_exponential, propose_minimum, propose_threshold, propose_sample = (
@@ -220,9 +221,9 @@ def test_nobody_loses_more_than_the_charge(shape):
     universe, names = Universe(epsilons, states), set()
     for name in MECHANISMS.keys() - BY_NAME:
         with suppress(Unsuitable):
-            check_nobody_loses_more_than_the_charge(
-                MECHANISMS[name](aggregate, universe.specification, NOTHING), universe
-            )
+            mechanism = MECHANISMS[name](aggregate, universe.specification, NOTHING)
+            check_nobody_loses_more_than_the_charge(mechanism, universe)
+            check_release_draws_the_law(mechanism, universe)
             names.add(name)
     assert {"exponential", "minimum", "threshold", "sample", "weighted_rank", "partition"} <= names
 
