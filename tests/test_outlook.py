@@ -4,8 +4,9 @@ import pytest
 
 from clinics import clinic
 from discretion.answer import Question
+from discretion.deviation import Error
 from discretion.errors import BudgetExhausted, QueryRefused
-from discretion.outlook import _others
+from discretion.outlook import _others, _relative
 
 COUNT = "SELECT COUNT(*) FROM patients WHERE smoker"
 GROUPED = "SELECT region, AVG(age), COUNT(*) FROM patients GROUP BY region ORDER BY region"
@@ -50,6 +51,14 @@ def test_a_good_question_needs_no_advice(db):
     outlook = db.outlook(Question(sql=COUNT, share=0.2))
     assert ((), ()) == (outlook.silent, outlook.ways)
     assert len(outlook.errors) == len(outlook.plan["aggregates"]) == 1
+
+
+def test_an_interval_with_one_longer_side_is_as_wide_as_both_together():
+    """That of COUNT(DISTINCT x) reaches further up than down."""
+    ends = tuple((tail, -1.0, 9.0) for tail in (0.05, 0.025, 0.01))
+    error = Error(bias=0, noise=3, limits=(0, 20), quantiles=ends)
+    assert (9.0, 0.5) == (error.half_width(), _relative(error))
+    assert 1.0 == _relative(Error(bias=10, noise=0, limits=(0, 20)))
 
 
 def test_an_error_that_depends_on_how_many_are_selected_is_marked(db):

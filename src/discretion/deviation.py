@@ -62,6 +62,14 @@ class Error:
         return self.pull + noise * _with_bias(self.bias / noise, missed) + self.grain / 2
 
     @property
+    def width(self) -> float:
+        """Return how wide the 95% interval is before limits cut it: one side may be longer than the other."""
+        if not self.quantiles:
+            return 2 * self.half_width()
+        low, high = self._ends(0.025)
+        return high - low
+
+    @property
     def _decay(self) -> float:
         """Return grain/b, b the scale of discrete Laplace noise, whose variance is ½/sinh²(grain/2b) grains²."""
         return 2 * asinh(self.grain / (sqrt(2) * self.noise))

@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from discretion.answer import Question, outlook_of
+from discretion.deviation import Error
 from discretion.errors import DiscretionError
 from discretion.ledger import Cohort, Ledger, Offer
 from discretion.plan import Plan
@@ -178,12 +179,12 @@ def _worst(plan: Plan) -> float:
     return max((_relative(choice.mechanism.error) for choice in plan.choices), default=0.0)
 
 
-def _relative(error: Any) -> float:
+def _relative(error: Error) -> float:
     """Return the width of an interval as a part of where answers can lie."""
     if error.limits is None:
         return 0.0
     low, high = error.limits
-    return float(2 * error.half_width() / (high - low)) if high > low else 0.0
+    return error.width / (high - low) if high > low else 0.0
 
 
 def _levels(plan: Plan, offer: Offer) -> Iterator[LevelCost]:

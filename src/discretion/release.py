@@ -169,7 +169,7 @@ class Release(Shown):
 
     def _helps(self, errors: list[Error]) -> str:
         """Say what would make an answer that says nothing better; noise shrinks in proportion to the share."""
-        ratios = [4 * e.half_width() / (e.limits[1] - e.limits[0]) for e in errors if e.limits and e.unit == "value"]
+        ratios = [2 * e.width / (e.limits[1] - e.limits[0]) for e in errors if e.limits and e.unit == "value"]
         known = [ratio for ratio in ratios if 1 < ratio < inf]
         larger = advice.larger_share(max(known), self.share) if known else "a larger share"
         fewer = "fewer columns or groups" if len(self.errors) > 1 or len(self) > 1 else ""
