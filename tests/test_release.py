@@ -256,6 +256,18 @@ def test_an_answer_that_says_nothing_says_what_would_help():
     assert "fewer columns or groups" in remark
 
 
+def test_an_assumption_that_a_column_shares_is_said_once():
+    said = ["unrelated", "unrelated; like everybody", "like everybody", "gradual; it was estimated", "related"]
+    columns = {f"c{place}": Error(bias=1, noise=1, assumption=one) for place, one in enumerate(said)}
+    found = release(columns=dict.fromkeys(columns, (1.0,)), errors={name: (e,) for name, e in columns.items()})
+    assert ["gradual; it was estimated", "related", "unrelated; like everybody"] == found.to_dict()["assumes"]
+
+
+def test_one_row_is_not_several():
+    ranked = Error(bias=0.001, noise=0, unit="rank", asked=0.5, rows=900)
+    assert "(rank ± 0.1%, at least 1 row)" in repr(release(errors={"count": (ranked,)}))
+
+
 def test_no_assumption_is_advised_where_none_would_help():
     wide = Error(bias=0.0, noise=50.0, limits=(0.0, 100.0), assumable=False)
     (remark,) = release(columns={"keys": (50.0,)}, errors={"keys": (wide,)}, share=0.04).remarks()

@@ -259,7 +259,9 @@ class Release(Shown):
         return {name: tuple(map(of, self.columns[name], errors)) for name, errors in self.errors.items()}
 
     def _assumed(self) -> list[str]:
-        return sorted({e.assumption for column in self.errors.values() for e in column if e.assumption})
+        """Return what was assumed, once: one column may assume all that another one does, and more."""
+        every = {error.assumption for column in self.errors.values() for error in column if error.assumption}
+        return sorted(one for one in every if not any(f"; {one}; " in f"; {more}; " for more in every - {one}))
 
     def _cell(self, name: str, row: int) -> str:
         value = self.columns[name][row]
@@ -276,7 +278,8 @@ class Release(Shown):
         if not (isfinite(half) and isfinite(value)):
             return f"{number(value)} ({f'within {ends(error.limits)}' if error.limits else 'error unknown'})"
         if error.unit == "rank":
-            least = f", at least {ceil(min(half, 1.0) * error.rows):,} rows" if error.rows is not None else ""
+            rows = None if error.rows is None else ceil(min(half, 1.0) * error.rows)
+            least = "" if rows is None else f", at least {rows:,} row{'s' * (rows != 1)}"
             return f"{number(value)} (rank ± {percent(half, within)}{least})"
         if error.bought:
             return f"{value:,.12g} ({ends(error.interval(value))})"

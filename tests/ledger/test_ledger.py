@@ -99,6 +99,13 @@ def test_a_malformed_register_is_refused_without_naming_anybody(place, register,
         assert (head, ()) == (ledger.head(), ledger.registers())
 
 
+def test_a_source_without_people_is_refused_in_plain_words(tmp_path):
+    nobody = pa.table({"person": pa.array([], pa.string()), "micro_epsilon": pa.array([], pa.int64())})
+    refused = pytest.raises(InvalidPreference, match="nobody to enrol: the source has no rows")
+    with Ledger(str(tmp_path / "ledger")) as ledger, refused:
+        ledger.enroll("people", nobody, source="s", fingerprint="f")
+
+
 # Nothing is given back ------------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from discretion.errors import InvalidDeclaration, InvalidPreference, Unsuitable
 from discretion.mechanisms import BY_NAME, MECHANISMS, Belief
 from discretion.mechanisms.option import MechanismName, Options
 from discretion.plan import choose
+from discretion.plan.assumption import digits
 from discretion.plan.option import POSITIONS
 from discretion.preference import MICRO, Specification
 from discretion.statistics import Aggregate
@@ -173,3 +174,7 @@ def test_cohorts_may_have_the_same_amount_to_spend(name, kind):
         guarantee = MECHANISMS[name](asked, equal, Belief(assume="gradual")).guarantee
         assert guarantee.honours(equal)
         assert list(range(7)) == list(guarantee.losses)
+
+
+def test_errors_have_as_many_digits_as_can_be_read():
+    assert ["34,360", "0.00254", "<1e-09", "0"] == [digits(one) for one in (34_359.7, 0.002541, 2.7e-22, 0.0)]

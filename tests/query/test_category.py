@@ -84,3 +84,15 @@ def test_a_mode_has_the_type_of_its_values(clinic):
     assert 7 == db.sql("SELECT MODE(children) * 2 + 1 AS n FROM t", share=0.1).value
     with pytest.raises(QueryRefused):
         db.explain("SELECT MODE(region) + 1 FROM t")
+
+
+def test_keys_may_be_of_any_size(tmp_path):
+    sizes = [-1e300] * 30 + [1e36] * 9 + [2.5] * 9 + [1e-200] * 9
+    table = pa.table({"id": range(57), "epsilon": [1_000.0] * 57, "x": sizes, "n": [2**62] * 57})
+    with dn.connect(tmp_path / "l.discretion") as db:
+        keys = {"x": [1e36, -1e300, 2.5, 1e-200], "n": [1, 2**70]}
+        db.protect("t", table, person="id", epsilon="epsilon", keys=keys)
+        asked = "SELECT MODE(x) AS m, MODE(x) / 10 AS d, MODE(x) < 0 AS low FROM t HAVING MODE(x) < 3"
+        assert [(-1e300, -1e299, True)] == list(db.sql(asked, share=0.5))
+        with pytest.raises(QueryRefused, match="A key declared for n is a whole number beyond 64 bits"):
+            db.explain("SELECT MODE(n) FROM t")

@@ -38,7 +38,10 @@ def canonical_people(people: pa.Table) -> pa.Table:
     table = pa.table({"person": _as_text(people["person"]), "micro_epsilon": people["micro_epsilon"].cast(pa.int64())})
     table = table.filter(pc.is_valid(table["person"]))
     if table.num_rows == 0:
-        raise InvalidPreference("A register needs at least one person, got none.")
+        raise InvalidPreference(
+            "There is nobody to enrol: the source has no rows, or none of them names a person. Give a source with "
+            "rows, and the column that says whose row it is."
+        )
     if pc.any(pc.match_substring(table["person"], "\0")).as_py():
         raise InvalidDeclaration(INVALID)
     if pc.any(pc.equal(pc.utf8_trim_whitespace(table["person"]), "")).as_py():

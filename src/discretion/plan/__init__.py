@@ -301,7 +301,8 @@ def _plain(choice: Choice) -> list[str]:
     for candidate in choice.candidates:
         if candidate.name == "minimum" and candidate.error is not None:
             ours, plain = choice.mechanism.error.total, candidate.error.total
-            times = f", {digits(plain / ours)} times this one" if 0 < ours < float("inf") > plain else ""
+            ratio = digits(plain / ours) if 0 < ours < float("inf") > plain else ""
+            times = {"": "", "1": ", the same as this one"}.get(ratio, f", {ratio} times this one")
             size = _size(plain, candidate.error)
             return [f"plain DP with everybody at the strictest ε = {amount(strictest)}: RMSE {size}{times}"]
     return []

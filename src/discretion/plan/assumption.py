@@ -31,6 +31,7 @@ USUAL = (
     "minimum",
 )  # the others never win
 
+NEARLY_0 = 1e-9  # errors below this are not told apart
 MOST_KEPT = 2_000  # levels of a mechanism that is kept: one for each person would fill the memory
 
 
@@ -137,5 +138,7 @@ def reach(error: Error) -> str:
 
 
 def digits(number: float) -> str:
-    """Three digits, or all of those left of the point: 34,360 is read more easily than 3.44e+04."""
+    """Three digits, or all of those left of the point: 34,360 is read more easily than 3.44e+04; less is nearly 0."""
+    if 0 < number < NEARLY_0:
+        return f"<{NEARLY_0:.0e}"
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"

@@ -39,11 +39,19 @@ def of_few(expression: exp.Expr) -> exp.Expr:
     def few(node: exp.Expr) -> exp.Expr:
         if not node.meta_get(CATEGORY):
             return node
-        values = [(one.args["true"], one) for one in node.args["ifs"]]
-        kinds = {(type(value), value.is_string, value.is_int): one for value, one in values}
-        return exp.Case(this=node.this, ifs=list(kinds.values()))
+        values = [_usual(one.args["true"]) for one in node.args["ifs"]]
+        kinds = {(type(value), value.is_string, value.is_int): value for value in values}
+        ifs = [exp.If(this=exp.Literal.number(place), true=value) for place, value in enumerate(kinds.values())]
+        return exp.Case(this=node.this, ifs=ifs)
 
     return expression.transform(few)
+
+
+def _usual(value: exp.Expr) -> exp.Expr:
+    """Return a double of usual size for any other: keys may be larger than what a question can hold."""
+    number = value.this if isinstance(value, exp.Neg) else value
+    is_double = isinstance(number, exp.Literal) and not number.is_string and not number.is_int
+    return exp.Literal.number("1e0") if is_double else value
 
 
 def is_mode(node: exp.Expr) -> bool:

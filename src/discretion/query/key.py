@@ -87,6 +87,8 @@ def key(node: exp.Expr, found: RowSet) -> Key:
     if not values:
         _refuse_unknown(node, value, found.table)
     sql_type = DOUBLE if value.kind == "number" and value.type != BIGINT else value.type
+    if any(isinstance(one, int) and abs(one) >= 2**63 for one in values):
+        raise QueryRefused(f"A key declared for {shown(node)} is a whole number beyond 64 bits. Ask the steward.")
     if not all(_fits(one, sql_type) for one in values):
         raise QueryRefused(f"The keys declared for {shown(node)} are not all of its type {sql_type}. Ask the steward.")
     typed = value.tame.to(sql_type)
