@@ -33,7 +33,7 @@ _REASONS: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
     (
         (exp.Subquery, exp.Select, exp.Exists, exp.SetOperation),
         "a subquery inside an expression would read people's rows without paying. Ask for its value in a query of its "
-        "own, then write the released number here.",
+        "own, then write the released number here; or JOIN the other table on the person.",
     ),
     ((exp.AggFunc,), "it is an aggregate. Aggregates stand in SELECT, HAVING or ORDER BY, and not inside each other."),
     (

@@ -74,7 +74,11 @@ def key(node: exp.Expr, found: RowSet) -> Key:
         raise QueryRefused("CUBE, ROLLUP and GROUPING SETS ask several questions. Ask them one by one.")
     value = scalar(node, found.scope)
     if found.table.person in value.columns:
-        raise QueryRefused(f"GROUP BY {shown(node)} would answer about single people. Group by declared keys.")
+        raise QueryRefused(
+            f"GROUP BY {shown(node)} would answer about single people. Group by declared keys, or put each person's rows "
+            f"together in a subquery: SELECT AVG(n) FROM (SELECT {found.table.person}, COUNT(*) AS n FROM ... GROUP BY "
+            f"{found.table.person})."
+        )
     values, image = value.domain(), _image(value, found.table)
     column = _spanned(value, found) if value.kind != "boolean" else None  # a condition sees dates outside, too
     listed_periods = periods(value, column) if column is not None else None
@@ -117,6 +121,12 @@ def _refuse_unknown(node: exp.Expr, key: Scalar, table: Table) -> NoReturn:
         raise QueryRefused(
             f"{needs}Ask the steward to declare the first and last date: bounds={{{times[0]!r}: ('2020-01-01', "
             f"'2024-12-31')}}, or group by MONTH({times[0]})."
+        )
+    if key.kind == "number":
+        low, high = (float(key.low), float(key.high)) if key.low is not None and key.high is not None else (0, 100)
+        raise QueryRefused(
+            f"{needs}Group by steps, such as WIDTH_BUCKET({shown(node)}, {low:.12g}, {high:.12g}, 10), or by a CASE; or ask the steward "
+            f"to declare keys (declared: {listed(table.keys)})."
         )
     raise QueryRefused(
         f"{needs}Ask the steward to declare keys (declared: {listed(table.keys)}), or write CASE WHEN ... THEN 'value' "

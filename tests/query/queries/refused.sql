@@ -101,13 +101,13 @@ SELECT COUNT(*) FROM patients QUALIFY ROW_NUMBER() OVER () = 1
 -- > QUALIFY filters by window functions, which give every row an answer. Use HAVING on aggregates.
 
 SELECT COUNT(*) FROM patients WHERE age = (SELECT MAX(age) FROM patients)
--- > (SELECT MAX(age) FROM patients) is not allowed: a subquery inside an expression would read people's rows without paying. Ask for its value in a query of its own, then write the released number here.
+-- > (SELECT MAX(age) FROM patients) is not allowed: a subquery inside an expression would read people's rows without paying. Ask for its value in a query of its own, then write the released number here; or JOIN the other table on the person.
 
 SELECT COUNT(*) FROM patients WHERE id IN (SELECT patient_id FROM visits)
--- > (SELECT patient_id FROM visits) is not allowed: a subquery inside an expression would read people's rows without paying. Ask for its value in a query of its own, then write the released number here.
+-- > (SELECT patient_id FROM visits) is not allowed: a subquery inside an expression would read people's rows without paying. Ask for its value in a query of its own, then write the released number here; or JOIN the other table on the person.
 
 SELECT COUNT(*) FROM patients WHERE EXISTS (SELECT 1 FROM visits)
--- > EXISTS(SELECT 1 FROM visits) is not allowed: a subquery inside an expression would read people's rows without paying. Ask for its value in a query of its own, then write the released number here.
+-- > EXISTS(SELECT 1 FROM visits) is not allowed: a subquery inside an expression would read people's rows without paying. Ask for its value in a query of its own, then write the released number here; or JOIN the other table on the person.
 
 SELECT COUNT(*) FROM (SELECT * FROM patients LIMIT 5) AS few
 -- > LIMIT on people's rows picks some of them. Use it in the outer query, on the answer.
@@ -134,16 +134,16 @@ SELECT COUNT(*) FROM patients UNION ALL SELECT COUNT(*) FROM visits
 -- > UNION joins several questions. Ask them one by one.
 
 SELECT id, COUNT(*) FROM patients GROUP BY id
--- > GROUP BY id would answer about single people. Group by declared keys.
+-- > GROUP BY id would answer about single people. Group by declared keys, or put each person's rows together in a subquery: SELECT AVG(n) FROM (SELECT id, COUNT(*) AS n FROM ... GROUP BY id).
 
 SELECT id % 10 AS last, COUNT(*) FROM patients GROUP BY last
--- > GROUP BY id % 10 would answer about single people. Group by declared keys.
+-- > GROUP BY id % 10 would answer about single people. Group by declared keys, or put each person's rows together in a subquery: SELECT AVG(n) FROM (SELECT id, COUNT(*) AS n FROM ... GROUP BY id).
 
 SELECT note, COUNT(*) FROM patients GROUP BY note
 -- > GROUP BY note needs values that are known in public, because which values occur is private. Ask the steward to declare keys (declared: grade, region), or write CASE WHEN ... THEN 'value' ELSE 'other' END.
 
 SELECT income, COUNT(*) FROM patients GROUP BY income
--- > GROUP BY income needs values that are known in public, because which values occur is private. Ask the steward to declare keys (declared: grade, region), or write CASE WHEN ... THEN 'value' ELSE 'other' END.
+-- > GROUP BY income needs values that are known in public, because which values occur is private. Group by steps, such as WIDTH_BUCKET(income, 0, 100000, 10), or by a CASE; or ask the steward to declare keys (declared: grade, region).
 
 SELECT born, COUNT(*) FROM patients GROUP BY born
 -- > GROUP BY born needs values that are known in public, because which values occur is private. Ask the steward to declare the first and last date: bounds={'born': ('2020-01-01', '2024-12-31')}, or group by MONTH(born).
@@ -407,7 +407,7 @@ SELECT COUNT(*) FROM patients /* ; */ ; DELETE FROM patients -- hidden
 -- > One question at a time: this text has 2 statements.
 
 SELECT COUNT(*) FROM patients WHERE age > 3 /* -- */ OR id IN (SELECT 1)
--- > (SELECT 1) is not allowed: a subquery inside an expression would read people's rows without paying. Ask for its value in a query of its own, then write the released number here.
+-- > (SELECT 1) is not allowed: a subquery inside an expression would read people's rows without paying. Ask for its value in a query of its own, then write the released number here; or JOIN the other table on the person.
 
 DROP TABLE patients
 -- > DROP is not a question. Only SELECT is answered.
