@@ -75,8 +75,8 @@ def key(node: exp.Expr, found: RowSet) -> Key:
     value = scalar(node, found.scope)
     if found.table.person in value.columns:
         raise QueryRefused(
-            f"GROUP BY {shown(node)} would answer about single people. Group by declared keys, or put each person's rows "
-            f"together in a subquery: SELECT AVG(n) FROM (SELECT {found.table.person}, COUNT(*) AS n FROM ... GROUP BY "
+            f"GROUP BY {shown(node)} would answer about single people. Group by declared keys, or put each person's "
+            f"rows together in a subquery: SELECT AVG(n) FROM (SELECT {found.table.person}, COUNT(*) AS n FROM ... GROUP BY "
             f"{found.table.person})."
         )
     values, image = value.domain(), _image(value, found.table)
@@ -125,8 +125,8 @@ def _refuse_unknown(node: exp.Expr, key: Scalar, table: Table) -> NoReturn:
     if key.kind == "number":
         low, high = (float(key.low), float(key.high)) if key.low is not None and key.high is not None else (0, 100)
         raise QueryRefused(
-            f"{needs}Group by steps, such as WIDTH_BUCKET({shown(node)}, {low:.12g}, {high:.12g}, 10), or by a CASE; or ask the steward "
-            f"to declare keys (declared: {listed(table.keys)})."
+            f"{needs}Group by steps, such as WIDTH_BUCKET({shown(node)}, {low:.12g}, {high:.12g}, 10), or by a CASE; "
+            f"or ask the steward to declare keys (declared: {listed(table.keys)})."
         )
     raise QueryRefused(
         f"{needs}Ask the steward to declare keys (declared: {listed(table.keys)}), or write CASE WHEN ... THEN 'value' "
