@@ -76,8 +76,8 @@ def key(node: exp.Expr, found: RowSet) -> Key:
     if found.table.person in value.columns:
         raise QueryRefused(
             f"GROUP BY {shown(node)} would answer about single people. Group by declared keys, or put each person's "
-            f"rows together in a subquery: SELECT AVG(n) FROM (SELECT {found.table.person}, COUNT(*) AS n FROM ... GROUP BY "
-            f"{found.table.person})."
+            f"rows together in a subquery: SELECT AVG(n) FROM (SELECT {found.table.person}, COUNT(*) AS n FROM ... "
+            f"GROUP BY {found.table.person})."
         )
     values, image = value.domain(), _image(value, found.table)
     column = _spanned(value, found) if value.kind != "boolean" else None  # a condition sees dates outside, too
