@@ -98,17 +98,17 @@ def asked(engine: Spark, place: str) -> str:
 
 def plant() -> None:
     """Choose rows by the order in which they arrive."""
-    bounded = statement_module.windowed
+    bounded = statement_module.by_list
 
     def in_any_order(*given: Any, **how: Any) -> exp.Select:
         select = bounded(*given, **how)
         for window in list(select.find_all(exp.Window)):
-            window.args["order"].set("expressions", [exp.Ordered(this=exp.column("p"))])
+            window.args["order"].set("expressions", [exp.Ordered(this=exp.column("who"))])
         for part in list(select.find_all(exp.Select)):  # nor are they sorted first
             part.set("sort", None)
         return select
 
-    statement_module.windowed = in_any_order
+    statement_module.by_list = in_any_order
 
 
 def written(folder: Path) -> str:

@@ -13,6 +13,7 @@ from discretion.query.scalar import finite
 from discretion.statistics import Aggregate, Measure
 
 LARGEST = float_info.max
+FITS, MOST = "fits", "most"  # notes: a number is known to fit its type; the largest absolute value of what is summed
 # Parsed once: a statement has many casts.
 DOUBLE, _INTEGER, _BIGINT, _HUGEINT = map(exp.DataType.build, ("DOUBLE", "INTEGER", "BIGINT", "HUGEINT"))
 
@@ -125,15 +126,10 @@ def clamped(one: Aggregate, value: exp.Expr) -> exp.Expr:
         (-LARGEST, low, number(one.lower)),
         (high, LARGEST, number(one.upper)),
     ]
-    return exp.Case(
-        ifs=[
-            exp.If(
-                this=exp.Between(this=value.copy(), low=number(start), high=number(end)),
-                true=exp.cast(noted(step, "DOUBLE"), size.copy()),
-            )
-            for start, end, step in spans
-        ]
-    )
+    steps = [exp.cast(noted(step, "DOUBLE"), size.copy()) for _, _, step in spans]
+    steps[0].meta[FITS] = size is _INTEGER
+    within = [exp.Between(this=value.copy(), low=number(start), high=number(end)) for start, end, _ in spans]
+    return exp.Case(ifs=[exp.If(this=span, true=step) for span, step in zip(within, steps, strict=True)])
 
 
 def _within(one: Aggregate, step: exp.Expr) -> exp.Expr:
@@ -176,9 +172,11 @@ def aggregates(column: Column, single: bool) -> list[exp.Expr]:
     small = max(abs(one.lower), abs(one.upper)) < 2**31
     wide, step = (_BIGINT, "INTEGER") if small else (_HUGEINT, "BIGINT")
     square = exp.Mul(this=exp.cast(noted(value.copy(), step), wide.copy()), expression=value.copy())
+    total = exp.Sum(this=noted(value.copy(), step))
+    total.meta[MOST] = max(abs(one.lower), abs(one.upper))
     found = {
         "n": counted,
-        "s": exp.Sum(this=noted(value.copy(), step)),
+        "s": total,
         "q": exp.Sum(this=noted(square, "BIGINT" if small else "HUGEINT")),
     }
     return [exp.alias_(found[part], f"{column.name}_{part}") for part in parts(column)]

@@ -12,14 +12,16 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from discretion.engines.bounding import spans, windowed
-from discretion.engines.choice import DIGITS, is_taken, keyed_digest, keyed_start
+from discretion.engines.bounding import by_join, by_list, by_window, unlisted
+from discretion.engines.choice import DIGITS, keyed_digest
 from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, place_of, stepped
 from discretion.engines.gathering import put_together
 from discretion.engines.keytable import key_table
+from discretion.engines.packing import spans
 from discretion.engines.partnership import with_partners
 from discretion.engines.person import among_texts, is_number, person_text, preference, same_person
 from discretion.engines.rows import Rows
+from discretion.engines.slot import by_slot, is_counted
 from discretion.query import Joined, Key
 from discretion.query.gather import OWN, PERSON
 from discretion.query.kind import noted
@@ -28,6 +30,7 @@ from discretion.query.scalar import column as scalar_column
 from discretion.statistics import Measure
 
 _ONE = exp.Literal.number(1)
+FEW = 32  # preferences that are compared one by one, where every row is counted by its cohort
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,7 +77,7 @@ class Statement:
     is 1 where a row is not about that histogram, and `<name>_n`, `_s`, `_q`: counts, sums, sums of squares.
     """
 
-    select: exp.Select
+    select: exp.Query
     sources: dict[str, str]
     tables: dict[str, pa.Table]
     columns: tuple[Column, ...]
@@ -88,7 +91,11 @@ def statement(rows: Rows, measures: Sequence[Measure], facts: Facts, key: str) -
     kept = build.read()
     gathered = rows.query.gathered
     bounds = build.can_exceed and not facts.bounded and (gathered is None or gathered.exceeds)
-    select = build.count(build.bound(kept) if bounds else kept, placed=bounds)
+    select: exp.Query
+    if bounds and build.subtracts:
+        select = build.less(kept)
+    else:
+        select = build.count(build.bound(kept) if bounds else kept, placed=bounds)
     return Statement(select=select, sources=build.sources, tables=build.tables, columns=columns, names=names)
 
 
@@ -121,7 +128,21 @@ class _Build:
     @property
     def late(self) -> bool:
         """Return whether rows are counted by preference, so that cohorts are looked up in the small result."""
-        return not (self.apart or self.sampled)
+        return not (self.apart or self.sampled or self.early)
+
+    @property
+    def early(self) -> bool:
+        """Return whether a row's cohort is found by comparing its preference with each of a few."""
+        few = self.facts.windowed and len(self.rows.cohorts.levels) <= FEW
+        return few and not (self.apart or self.sampled)
+
+    @property
+    def subtracts(self) -> bool:
+        """Return whether all rows are counted, and those that bounding leaves out are taken away again.
+
+        Only the rows of people on the list are looked at twice then. People cannot be taken away from a count of them.
+        """
+        return bool(self.facts.busy) and all(column.asked.aggregate.kind != "people" for column in self.columns)
 
     def read(self) -> exp.Select:
         """Return whose row, in which cohort (or with which preference), its keys, its values."""
@@ -163,42 +184,46 @@ class _Build:
         and every row has the same chance k/n. People within the bound are not touched.
         """
         most = self.rows.query.rows_per_person
-        names = [*(key.name for key in self.rows.query.keys), *(c.name for c in self.columns if not c.bare), "c"]
+        names = self._contents
+        if self.facts.busy:
+            rows = unlisted(self._placed_keys(kept.copy()), names)
+            both = exp.union(rows, self._listed(kept, taken=True), distinct=False, copy=False)
+            return exp.select(exp.Star()).from_(both.subquery("both", copy=False), copy=False)
         kept = self._placed_keys(kept)
         if self.facts.windowed:
-            self.sources |= {"busy": self.facts.busy} if self.facts.busy else {}
-            digest = keyed_digest(self.key, person_text(exp.column("p"), self.facts.person), DIGITS, label="rows")
-            listed = spans(self.rows.query.keys, self.columns) if self.facts.busy else None
-            return windowed(kept, names, most, digest, listed)
-        everyone = exp.Count(this=exp.Star())
-        digest = keyed_digest(self.key, person_text(exp.column("p"), self.facts.person), DIGITS, label="rows")
-        busy = exp.select(exp.column("p"), exp.alias_(everyone, "n"), exp.alias_(digest, "digest"), copy=False)
-        busy = busy.from_(exp.table_("kept"), copy=False).group_by(exp.column("p"), copy=False)
-        busy = busy.having(exp.GT(this=everyone.copy(), expression=number(most)), copy=False)
-        start = exp.alias_(keyed_start(), "start", copy=False)
-        exceeding = exp.select(exp.column("p"), exp.column("n"), start, copy=False)
-        exceeding = exceeding.from_(busy.subquery("busy", copy=False), copy=False)
-        ranked = exp.Window(
-            this=exp.RowNumber(),
-            partition_by=[exp.column("p", table="kept")],
-            order=exp.Order(expressions=[exp.Ordered(this=exp.column(name, table="kept")) for name in names]),
-        )
-        own = [exp.column(name, table="kept") for name in ["p", *names]]
-        ordered = exp.select(*own, exp.alias_(ranked, "place"), exp.column("n"), exp.column("start"), copy=False)
-        ordered = ordered.from_(exp.table_("kept"), copy=False)
-        ordered = ordered.join(exp.table_("exceeding"), on=_same_person(), copy=False)
-        taken = is_taken(most, exp.column("start"))
-        chosen = exp.select(*map(exp.column, ["p", *names])).from_(ordered.subquery("ordered", copy=False), copy=False)
-        others = exp.select(*own).from_(exp.table_("kept"), copy=False)
-        others = others.join(exp.table_("exceeding"), on=_same_person(), join_type="anti", copy=False)
-        both = exp.union(others, chosen.where(taken, copy=False), distinct=False, copy=False)
-        bounded = exp.select(exp.Star()).from_(both.subquery("both", copy=False), copy=False)
-        bounded = bounded.with_(_named("kept"), as_=kept, materialized=False, copy=False)
-        return bounded.with_(_named("exceeding"), as_=exceeding, materialized=True, copy=False)
+            return by_window(kept, names, most, self._row_digest())
+        return by_join(kept, names, most, self._row_digest())
+
+    def less(self, kept: exp.Select) -> exp.Query:
+        """Count all rows, and take away what bounding leaves out: both are whole numbers."""
+        less = self.count(self._listed(kept.copy(), taken=False), placed=True)
+        totals = {"n", *(f"{column.name}_{part}" for column in self.columns for part in parts(column))}
+        for total in [shown.unalias() for shown in less.expressions if shown.alias_or_name in totals]:
+            total.replace(exp.Neg(this=noted(exp.paren(total.copy()), "HUGEINT")))
+        return exp.union(self.count(kept, placed=False), less, distinct=False, copy=False)
+
+    @property
+    def _contents(self) -> list[str]:
+        """Return the columns that a person's rows are ordered by."""
+        keys = [key.name for key in self.rows.query.keys]
+        return [*keys, *(column.name for column in self.columns if not column.bare), "c"]
+
+    def _listed(self, kept: exp.Select, *, taken: bool) -> exp.Select:
+        """Return the rows to count, or those to leave out, of everybody on the list of people above k."""
+        self.sources["busy"] = self.facts.busy
+        known = spans(self.rows.query.keys, self.columns, 0 if self.late else self.rows.cohorts.count)
+        kept = self._placed_keys(kept, side="left" if len(known) == len(self._contents) else "")
+        return by_list(kept, self._contents, known, self._row_digest(), self.rows.query.rows_per_person, taken=taken)
+
+    def _row_digest(self) -> exp.Expr:
+        """Return the digest of person p that decides about their rows."""
+        return keyed_digest(self.key, person_text(exp.column("p"), self.facts.person), DIGITS, label="rows")
 
     def count(self, kept: exp.Select, *, placed: bool) -> exp.Select:
         """Count by raw key and preference, then look up what these few stand for."""
         keys = [key.name for key in self.rows.query.keys]
+        if self.facts.windowed and not self.late and (placed or not keys) and len(self._sets(keys)) == 1:
+            return by_slot(kept, self.rows.query.keys, self.columns, self.rows.cohorts.count, single=self._single)
         inner, with_ = kept, kept.args.pop("with_", None)
         counted = self._counted(keys).from_(inner.subquery("kept_rows", copy=False), copy=False)
         histograms = [column.name for column in self.columns if column.histogram]
@@ -211,6 +236,8 @@ class _Build:
             )
             outer = outer if placed else self._key_join(outer, key, "counted")
         cohort: exp.Expr = exp.column("c", table="counted")
+        if self.early:
+            outer = outer.where(is_counted(cohort, ["n", *sums][0 if histograms else 1]), copy=False)
         if self.late:
             self._levels()
             match = exp.NullSafeEQ(this=cohort, expression=exp.column("preference", table="levels"))
@@ -246,10 +273,14 @@ class _Build:
             counted = counted.select(
                 *(exp.alias_(mark, f"{name}_all") for mark, name in zip(marks, histograms, strict=True))
             )
-        single = self.rows.query.rows_per_person == 1 and (self.can_exceed or self.facts.bounded)
         for column in self.columns:
-            counted = counted.select(*aggregates(column, single), copy=False)
+            counted = counted.select(*aggregates(column, self._single), copy=False)
         return counted
+
+    @property
+    def _single(self) -> bool:
+        """Return whether nobody has two of the rows that are counted."""
+        return self.rows.query.rows_per_person == 1 and (self.can_exceed or self.facts.bounded)
 
     def _membership(self, source: exp.Select, person: exp.Expr) -> exp.Select:
         """Add column c: the preference as found, or, where it takes more than that column to know, the cohort."""
@@ -276,6 +307,8 @@ class _Build:
         if self.sampled:
             source = self._coins(source, person, cohort)
         source = source.select(exp.alias_(cohort, "c"), copy=False)
+        if self.early:  # those without are left out when they have been counted
+            return source
         return source.where(exp.GTE(this=cohort.copy(), expression=number(0)), copy=False)
 
     def _own(self) -> exp.Expr:
@@ -345,15 +378,19 @@ class _Build:
         side = "left" if joined.outer else ""
         return source.join(once, on=match, join_type=side, join_alias=joined.name, copy=False)
 
-    def _placed_keys(self, kept: exp.Select) -> exp.Select:
-        """Keys by their number among the values shown; rows with other values take nobody's place."""
+    def _placed_keys(self, kept: exp.Select, side: str = "") -> exp.Select:
+        """Keys by their number among the values shown; rows with other values take nobody's place.
+
+        With side "left", such rows are there and have no number.
+        """
         if not self.rows.query.keys:
             return kept
         names = ["p", "c", *(column.name for column in self.columns if not column.bare)]
         placed = exp.select(*(exp.column(name, table="found") for name in names))
         placed = placed.from_(kept.subquery("found", copy=False), copy=False)
         for key in self.rows.query.keys:
-            placed = self._key_join(placed, key, "found").select(exp.alias_(_place(key, False), key.name), copy=False)
+            placed = self._key_join(placed, key, "found", side)
+            placed = placed.select(exp.alias_(_place(key, False), key.name), copy=False)
         return placed
 
     def _key_join(self, source: exp.Select, key: Key, relation: str, side: str = "") -> exp.Select:
@@ -370,14 +407,6 @@ class _Build:
             levels = self.facts.beside.cohorts
             found = pa.array(list(levels), pa.int64())
         self.tables["levels"] = pa.table({"preference": found, "cohort": pa.array(list(levels.values()), pa.int64())})
-
-
-def _same_person() -> exp.Expr:
-    return exp.EQ(this=exp.column("p", table="kept"), expression=exp.column("p", table="exceeding"))
-
-
-def _named(table: str) -> exp.Expr:
-    return exp.TableAlias(this=exp.to_identifier(table))
 
 
 def _place(key: Key, placed: bool) -> exp.Expr:

@@ -102,16 +102,18 @@ def rounded(value: str) -> str:
     return f"CASE {up} {down} ELSE {near} END"
 
 
-def whole_rounded(value: str, target: str) -> str:
+def whole_rounded(value: str, target: str, *, fits: bool) -> str:
     """Return a double rounded to a whole number of a type, halves away from zero; NULL if it does not fit.
 
     Adding the double just below a half and cutting off rounds every double correctly: k + 1/2 reaches k + 1, and what
     is below it does not. From 2^52 on every double is whole, and the sum is the double itself.
     """
+    moved = f"{value} + SIGN({value}) * {_BELOW_HALF}D"
+    if fits:
+        return f"CAST({moved} AS {spark_type(target)})"
     low, high = f"> {-REACH[target] - 0.5!r}D", f"< {REACH[target] - 0.5!r}D"
     if target == "BIGINT":  # doubles of that size have no halves
         low, high = f">= {-float(REACH[target])!r}D", f"< {float(REACH[target])!r}D"
-    moved = f"{value} + CASE WHEN {value} < 0D THEN -{_BELOW_HALF}D ELSE {_BELOW_HALF}D END"
     return f"CASE WHEN {value} {low} AND {value} {high} THEN CAST({moved} AS {spark_type(target)}) END"
 
 

@@ -12,6 +12,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import UnsupportedError
 from sqlglot.generators.spark import SparkGenerator
 
+from discretion.engines.column import FITS
 from discretion.engines.dialect import Dialect
 from discretion.engines.spark.cast import (
     WHOLE,
@@ -25,6 +26,7 @@ from discretion.engines.spark.cast import (
     whole_rounded,
 )
 from discretion.engines.spark.letter import blanks, in_letters, like, lowered, quoted
+from discretion.engines.spark.total import Spread, added, filtered, spread
 from discretion.errors import QueryRefused
 
 _FARTHEST = 200_000  # years: a moment of the years 1 to 9999 moved further does not fit Spark's 64 bits
@@ -86,7 +88,7 @@ def _cast(write: _Writer, node: exp.Cast) -> str:
     if isinstance(value, exp.Literal | exp.Null):
         return f"CAST({write.sql(value)} AS {spark_type(target)})"
     if isinstance(value, exp.Round) and type_of(value) == "DOUBLE" and not _places(value) and target in WHOLE:
-        return whole_rounded(write.sql(value, "this"), target)
+        return whole_rounded(write.sql(value, "this"), target, fits=bool(node.meta_get(FITS)))
     is_person = type(node) is exp.Cast
     return cast(write.sql(value), type_of(value), target, of_person=is_person)
 
@@ -98,8 +100,8 @@ def _arithmetic(name: str, sign: str) -> Rule:
             return _moved(write, node, sign)
         if type_of(node.this) == type_of(node.expression) == "DATE":
             return f"CAST(DATEDIFF({left}, {right}) AS BIGINT)"
-        double = "DOUBLE" in (type_of(node.this), type_of(node.expression))
-        return f"({left} {sign} {right})" if double else f"{name}({left}, {right})"
+        total = "DOUBLE" in (type_of(node.this), type_of(node.expression)) or node.meta_get(FITS)
+        return f"({left} {sign} {right})" if total else f"{name}({left}, {right})"
 
     return rule
 
@@ -236,22 +238,6 @@ def _difference(write: _Writer, node: exp.DateDiff) -> str:
     return f"CAST({' - '.join(ends)} AS BIGINT)"
 
 
-def _sum(write: _Writer, node: exp.Sum) -> str:
-    """A sum that no number of rows can make overflow: whole numbers are summed in parts of about 21 bits."""
-    value, known = write.sql(node, "this"), type_of(node.this)
-    if known == "INTEGER":
-        high, low = f"SUM(CAST(SHIFTRIGHT({value}, 20) AS BIGINT))", f"SUM(CAST({value} & 1048575 AS BIGINT))"
-        return f"(CAST({high} AS DECIMAL(20, 0)) * CAST(1048576 AS DECIMAL(7, 0)) + {low})"
-    if known == "BIGINT":
-        parts = (f"SHIFTRIGHT({value}, 42)", f"SHIFTRIGHT({value}, 21) & 2097151L", f"{value} & 2097151L")
-        high, middle, low = (f"CAST(SUM({part}) AS DECIMAL(20, 0))" for part in parts)
-        big, small = "CAST(4398046511104 AS DECIMAL(13, 0))", "CAST(2097152 AS DECIMAL(7, 0))"
-        return f"({high} * {big} + {middle} * {small} + {low})"
-    if known == "HUGEINT" or known.startswith("DECIMAL"):
-        return f"SUM(CAST({value} AS {spark_type(type_of(node))}))"
-    raise NoForm(f"a sum of {known or 'an unknown type'}")
-
-
 def _named(write: _Writer, node: exp.Anonymous) -> str:
     value, *others = (write.sql(one) for one in node.expressions)
     return {
@@ -340,7 +326,9 @@ OPERATIONS: dict[type[exp.Expr], Rule] = {
     exp.Least: _function("LEAST", "this", "expressions"),
     exp.Greatest: _function("GREATEST", "this", "expressions"),
     exp.Case: _case,
-    exp.Sum: _sum,
+    exp.Sum: added,
+    exp.Filter: filtered,
+    Spread: spread,
     exp.Count: _function("COUNT", "this"),
     exp.AnyValue: _function("MIN", "this"),  # the same one when a task is run again
     exp.Min: _function("MIN", "this"),
@@ -356,7 +344,7 @@ _FRAME: frozenset[type[exp.Expr]] = frozenset(  # what a statement consists of b
         *(exp.Select, exp.From, exp.Table, exp.TableAlias, exp.Subquery, exp.Union, exp.With, exp.CTE, exp.Join),
         *(exp.Where, exp.Having, exp.Group, exp.GroupingSets, exp.Tuple, exp.Order, exp.Window, exp.WindowSpec),
         *(exp.Alias, exp.Column, exp.Identifier, exp.Star, exp.Distinct, exp.Paren, exp.If, exp.Null, exp.Boolean),
-        *(exp.DataType, exp.DataTypeParam, exp.Interval, exp.Var, exp.Filter, exp.Distribute, exp.Sort),
+        *(exp.DataType, exp.DataTypeParam, exp.Interval, exp.Var, exp.Distribute, exp.Sort),
     }
 )
 _KNOWN = _FRAME | set(OPERATIONS)

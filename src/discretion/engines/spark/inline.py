@@ -11,8 +11,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from discretion.engines.column import not_null, number
+from discretion.engines.slot import SLOTS
+from discretion.engines.spark.total import Spread
+from discretion.engines.statement import FEW
 
-MOST = 32  # pairs that are compared one by one
+MOST_SPREAD = 8  # slots that are counted one by one
 _TYPES = (pa.string(), pa.int64(), pa.float64(), pa.bool_())
 
 
@@ -22,8 +25,10 @@ def inlined(select: exp.Expr, tables: Mapping[str, Any]) -> exp.Expr:
         table = tables.get(join.this.name) if isinstance(join.this, exp.Table) else None
         if isinstance(join.parent, exp.Select) and isinstance(table, pa.Table) and _is_pairs(join, table):
             _write_out(join.parent, join, table)
-    if isinstance(select, exp.Select) and not select.args.get("joins"):
-        _leave_sums(select)
+    for part in [select] if isinstance(select, exp.Select) else [select.this, select.expression]:
+        if not part.args.get("joins"):
+            _leave_sums(part)
+            _spread(part)
     return select
 
 
@@ -32,7 +37,7 @@ def _is_pairs(join: exp.Join, table: pa.Table) -> bool:
     on, kind = join.args.get("on"), (join.side, join.kind)
     if not isinstance(on, exp.NullSafeEQ) or kind not in (("", ""), ("", "INNER"), ("LEFT", "")):
         return False
-    if table.num_columns != 2 or not 0 < table.num_rows <= MOST or not isinstance(on.expression, exp.Column):
+    if table.num_columns != 2 or not 0 < table.num_rows <= FEW or not isinstance(on.expression, exp.Column):
         return False
     known = table.schema.field(0).type in _TYPES and table.schema.field(1).type == pa.int64()
     return known and on.expression.table == join.this.alias_or_name and on.expression.name == table.column_names[0]
@@ -41,7 +46,7 @@ def _is_pairs(join: exp.Join, table: pa.Table) -> bool:
 def _write_out(parent: exp.Select, join: exp.Join, table: pa.Table) -> None:
     on, name = join.args["on"], join.this.alias_or_name
     found, second = table.to_pydict(), table.column_names[1]
-    if not join.side and pa.types.is_string(table.schema.field(0).type):
+    if pa.types.is_string(table.schema.field(0).type) and (not join.side or not _is_shown(on.this, parent, join)):
         _leave_uncut(parent, on.this, max(len(one or "") for one in found[table.column_names[0]]))
     pairs = zip(found[table.column_names[0]], found[second], strict=True)
     same = [(exp.NullSafeEQ(this=on.this.copy(), expression=_literal(one)), number(other)) for one, other in pairs]
@@ -54,6 +59,12 @@ def _write_out(parent: exp.Select, join: exp.Join, table: pa.Table) -> None:
             column.replace(exp.alias_(written, second) if shown else written)
     if not join.side:
         parent.where(not_null(exp.paren(value)), copy=False)
+
+
+def _is_shown(value: exp.Expr, parent: exp.Select, join: exp.Join) -> bool:
+    """Tell whether a SELECT uses a value for more than this join."""
+    used = {id(column) for column in join.find_all(exp.Column)}
+    return any(column == value and id(column) not in used for column in parent.find_all(exp.Column))
 
 
 def _leave_uncut(select: exp.Select, value: exp.Expr, longest: int) -> None:
@@ -92,10 +103,31 @@ def _leave_sums(select: exp.Select) -> None:
     source = select.args["from_"].this if select.args.get("from_") else None
     if not isinstance(source, exp.Subquery) or source.alias != "counted":
         return
-    for total in list(select.expressions):
-        if isinstance(total.unalias(), exp.Sum):
-            total.unalias().replace(total.unalias().this)
+    for total in [total for shown in select.expressions for total in shown.find_all(exp.Sum)]:
+        total.replace(total.this)
     select.set("group", None)
+
+
+def _spread(select: exp.Select) -> None:
+    """Count a few slots each by itself, if that is all that is counted: a sum with a condition needs no look-up."""
+    source = select.args["from_"].this if select.args.get("from_") else None
+    if not isinstance(source, exp.Subquery):
+        return
+    counted = source.this
+    if not 0 < counted.meta_get(SLOTS, 0) <= MOST_SPREAD or list(counted.find_all(exp.Distinct)):
+        return
+    slots, totals = range(counted.meta_get(SLOTS)), counted.expressions[1:]
+    wide, rows = exp.select(), []
+    for slot in slots:
+        mine = exp.Where(this=exp.EQ(this=exp.column("slot"), expression=number(slot)))
+        names = [f"{total.alias}_{slot}" for total in totals]
+        for total, name in zip(totals, names, strict=True):
+            some = exp.Filter(this=total.unalias().copy(), expression=mine.copy())
+            wide = wide.select(exp.alias_(some, name), copy=False)
+        rows.append(exp.Tuple(expressions=[number(slot), *map(exp.column, names)]))
+    wide = wide.from_(counted.args["from_"].this, copy=False)
+    spread = Spread(rows=rows, names=[exp.column("slot"), *(exp.column(total.alias) for total in totals)])
+    source.set("this", exp.Select(expressions=[spread]).from_(wide.subquery("wide", copy=False), copy=False))
 
 
 def _literal(value: Any) -> exp.Expr:
