@@ -39,14 +39,10 @@ _BEFORE = (
     .where(_ASKED, sa.or_(_ENTRY.kind == "deliver", sa.and_(_ENTRY.kind == "charge", ~_IS_SETTLED)))
     .order_by(_ENTRY.seq)
 )
-_ALIKE = (
-    sa.select(_ENTRY.question)
-    .where(
-        _ENTRY.kind == "deliver",
-        _ENTRY.question >= sa.bindparam("first"),
-        _ENTRY.question <= sa.bindparam("last"),  # BETWEEN is not read by PostgreSQL with a collation
-    )
-    .order_by(_ENTRY.seq)
+_ALIKE = sa.select(_ENTRY.seq, _ENTRY.kind, _ENTRY.question).where(
+    # No BETWEEN, which PostgreSQL does not read with a collation, and no kind, by which SQLite would search.
+    _ENTRY.question >= sa.bindparam("first"),
+    _ENTRY.question <= sa.bindparam("last"),
 )
 _QUOTA_OF = schema.quota.c.table == sa.bindparam("wanted"), schema.quota.c.analyst == sa.bindparam("whose")
 _USED = sa.select(schema.quota.c.micro_share).where(*_QUOTA_OF)
@@ -224,7 +220,8 @@ def before(db: sa.Connection, question: str) -> Before:
 
 def alike(db: sa.Connection, beginning: str) -> tuple[str, ...]:
     """Return the answered questions that begin with these hexadecimal digits, the first answered one first."""
-    return tuple(db.scalars(_ALIKE, {"first": beginning, "last": f"{beginning}g"}))
+    found = db.execute(_ALIKE, {"first": beginning, "last": f"{beginning}g"}).all()
+    return tuple(row.question for row in sorted(found) if row.kind == "deliver")
 
 
 def _is_recent(time: str) -> bool:
