@@ -193,3 +193,25 @@ def test_a_malformed_head_is_refused(tmp_path, head):
     clinic(str(tmp_path / "ledger")).close()
     with pytest.raises(InvalidDeclaration, match="A head looks like"):
         audit_ledger(str(tmp_path / "ledger"), head=head)
+
+
+def test_a_seal_cannot_be_guessed_by_who_knows_everything_but_one_row(busy):
+    """Entries hold digests of sources, and their seals are shown: each has a secret number that nobody is shown."""
+    with Ledger(busy) as ledger, ledger._store.reading() as db:
+        bodies = [json.loads(body) for body in db.execute(sa.text("SELECT body FROM discretion_entry")).scalars()]
+        shown = ledger.history().to_pylist(), ledger.receipt("people", "eve").to_dict(), ledger.head()
+    salts = [body.pop("salt") for body in bodies]
+    assert (10, 10, {32}) == (len(bodies), len(set(salts)), {len(salt) for salt in salts})
+    assert not [salt for salt in salts if salt in str(shown)]
+    for number, body in enumerate(bodies[:-1]):  # everything else is known: `previous` is a seal
+        assert digest(canonical(body)) != bodies[number + 1]["previous"]
+        assert digest(canonical(body | {"salt": salts[number]})) == bodies[number + 1]["previous"]
+
+
+def test_two_ledgers_with_the_same_history_have_other_seals(tmp_path, monkeypatch):
+    monkeypatch.setattr("discretion.ledger.clock.Clock.now", lambda _: "2026-01-01T00:00:00.000+00:00")
+    heads = []
+    for name in ("one", "other"):
+        work(str(tmp_path / name))
+        heads.append(audit_ledger(str(tmp_path / name)).head)
+    assert heads[0] != heads[1]

@@ -1,4 +1,8 @@
-"""The hash chain: facts become entries, each sealed with SHA-256 over itself and the seal before it."""
+"""The hash chain: facts become entries, each sealed with SHA-256 over itself and the seal before it.
+
+Every entry has a random number of its own, `salt`, which nobody is shown. Seals are shown to analysts, and entries hold
+digests of sources: without the number, who knows all rows but one could try what the last one is.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,8 +15,10 @@ import sqlalchemy as sa
 from discretion.errors import InvalidDeclaration, LedgerCorrupt
 from discretion.ledger import schema
 from discretion.ledger.clock import Clock
+from discretion.noise import secret_bytes
 
 GENESIS = "0" * 64
+SALT = 16  # bytes
 # Statements of every question are built once: that takes longer than running them.
 _INSERT = sa.insert(schema.entry)
 _EXTEND = sa.update(schema.ledger)
@@ -63,7 +69,8 @@ def append(
 ) -> Entry:
     """Add an entry at the end of the chain, in the caller's transaction."""
     seq = tx.seq + 1
-    body = canonical({**facts, "kind": kind, "previous": tx.hash, "seq": seq, "time": tx.clock.now()})
+    known = {"kind": kind, "previous": tx.hash, "salt": secret_bytes(SALT).hex(), "seq": seq, "time": tx.clock.now()}
+    body = canonical({**facts, **known})
     entry = Entry(seq=seq, kind=kind, facts=json.loads(body), hash=digest(body))
     row = {"seq": seq, "kind": kind, "body": body, "hash": entry.hash, "question": question, "settles": settles}
     tx.db.execute(_INSERT, row)
