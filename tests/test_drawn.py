@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import discretion as dn
-from discretion import answer, drawn
+from discretion import answer, compound, drawn
 from discretion.declaration.table import Table
 from discretion.drawn import Drawn
 from discretion.noise import simulation
@@ -174,6 +174,29 @@ def test_the_explanation_of_a_few_aggregates_does_not_name_the_others(db: dn.Con
         sheet.title.partition(":")[0] for sheet in shown.sheets[:-1]
     ]
     assert "Paid together with other aggregates." == shown.sheets[-1].notes[-1]
+
+
+def everything(release: dn.Release) -> str:
+    """Return all that is shown of an answer."""
+    return "\n".join(
+        [str(release), release._repr_html_(), json.dumps(release.to_dict()), release.stored(), str(release.explain())]
+    )
+
+
+@pytest.mark.parametrize("how", [{}, {"with_interval": True}])
+@pytest.mark.parametrize("part", ["COUNT(*)", "SUM(age)", "CORR(age, pay)", "MEDIAN(age)"])
+def test_the_answer_for_a_few_aggregates_shows_nothing_of_the_others(db: dn.Connection, part: str, how: Any) -> None:
+    first = db.sql("SELECT COUNT(*), CORR(age, pay), SUM(age), MEDIAN(age) FROM t WHERE ill", share=0.01, **how)
+    own = [name for label, _, name in (one.title.rpartition(": ") for one in first.explain().sheets) if part in label]
+    told = ("split over", first.mechanism)
+    assert all(one in everything(first) for one in told)
+    before = db.head()
+    alone = db.sql(f"SELECT {part} FROM t WHERE ill", share=0.01, **how)
+    assert before == db.head()
+    assert " + ".join(dict.fromkeys(own)) == alone.mechanism
+    assert not any(one in everything(alone) for one in told)
+    wide = replace(first, comparison=("An assumption would make errors up to 1.7 times smaller.",))
+    assert "times smaller" not in everything(compound._about(wide, [part]))
 
 
 def test_many_aggregates_are_one_question_in_any_order(db: dn.Connection) -> None:

@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 from sqlglot import exp
 
@@ -12,7 +13,7 @@ from discretion.declaration.table import Table
 from discretion.derived import derive, rehearse
 from discretion.drawn import Drawn
 from discretion.errors import QueryRefused
-from discretion.plan import FROM_ONE, Plan
+from discretion.plan import FROM_ONE, SPLIT, Plan
 from discretion.plan.choice import Choice
 from discretion.plan.family import Family
 from discretion.query import Query, parse, statement
@@ -150,15 +151,19 @@ def _again(query: Query, text: str) -> Release:
     answer = replace(release, columns=found.columns(query), errors=found.column_errors(query))
     if {*drawn["labels"]} <= {*query.labels}:
         return answer
-    return replace(answer, explanation=_about(release.explain(), query.labels))
+    return _about(answer, query.labels)
 
 
-def _about(explanation: Explanation, labels: Collection[str]) -> Explanation:
-    """Return what an explanation says about some aggregates, and what all together cost.
-
-    The texts of the others may be another analyst's.
-    """
-    *chosen, paid = explanation.sheets
-    shown = [sheet for sheet in chosen if _SIDE.sub("", sheet.title.rpartition(": ")[0]) in labels]
-    notes = [note for note in paid.notes if not note.endswith(FROM_ONE)]
-    return Explanation([*shown, replace(paid, notes=(*notes, "Paid together with other aggregates."))])
+def _about(release: Release, labels: Collection[str]) -> Release:
+    """Return an answer that shows some aggregates and what all together cost; the others may be another analyst's."""
+    *chosen, paid = release.explain().sheets
+    titles = [sheet.title.rpartition(": ") for sheet in chosen]
+    own = [_SIDE.sub("", label) in labels for label, _, _ in titles]
+    notes = [note for note in paid.notes if not note.endswith((FROM_ONE, SPLIT))]
+    shown = [*compress(chosen, own), replace(paid, notes=(*notes, "Paid together with other aggregates."))]
+    return replace(
+        release,
+        mechanism=" + ".join(dict.fromkeys(name for _, _, name in compress(titles, own))),
+        comparison=(),  # it may be about any of them
+        explanation=Explanation(shown),
+    )

@@ -29,6 +29,7 @@ from discretion.statistics import Aggregate, Request, Statistics
 INEXACT = "Its arithmetic is not exact. Ask for it by name."
 NOTABLY = 0.9  # an error below this part of ours is worth a line
 FROM_ONE = "are computed from one release."  # ends a line that names aggregates
+SPLIT = "releases."  # ends a line that tells how many releases there are
 MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
 
 
@@ -257,7 +258,7 @@ def _told(plan: Plan) -> list[str]:
 def _split(plan: Plan) -> list[str]:
     """Say how what everybody may spend is shared out."""
     several = len(plan.releases)
-    lines = [f"What everybody may spend is split over {several} releases."] if several > 1 else []
+    lines = [f"What everybody may spend is split over {several} {SPLIT}"] if several > 1 else []
     lines += [
         f"{', '.join(labels)} {FROM_ONE}"
         for family in plan.families
