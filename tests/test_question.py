@@ -1,10 +1,13 @@
 """A question is told in plain values, and comes back from them as it was."""
 
 import json
+from math import inf, nan
 
+import numpy as np
 import pytest
 
 from clinics import clinic
+from discretion.errors import InvalidDeclaration
 from discretion.ledger import Ledger
 from discretion.ledger.answers import stored_question
 from discretion.question import Question
@@ -26,6 +29,17 @@ def test_a_question_comes_back_from_what_is_told_of_it(how):
     told = asked.manner()
     assert set(how) == set(told)
     assert asked == Question.again("SELECT 1", json.loads(json.dumps(told)), analyst="ada")
+
+
+@pytest.mark.parametrize("share", [nan, inf, -inf, 0, -0.1, 1.5, None, True, "x", "1/0"], ids=str)
+def test_a_share_that_is_no_part_is_refused(share):
+    with pytest.raises(InvalidDeclaration, match="share must be above 0 and at most 1"):
+        Question(sql="SELECT 1", share=share)
+
+
+@pytest.mark.parametrize(("share", "plain"), [(np.float32(0.25), 0.25), (np.float64(0.1), 0.1), (np.int64(1), 1)])
+def test_a_share_may_be_a_number_of_numpy(share, plain):
+    assert json.dumps(Question(sql="x", share=plain).facts()) == json.dumps(Question(sql="x", share=share).facts())
 
 
 def test_what_a_later_version_tells_is_left_out():

@@ -2,6 +2,7 @@ from itertools import product
 from math import erfc, exp, inf, log, sqrt
 from statistics import NormalDist
 
+import numpy as np
 import pytest
 
 from discretion.errors import InvalidDeclaration
@@ -282,3 +283,22 @@ def test_no_assumption_is_advised_where_none_would_help():
 def test_an_interval_to_one_side_is_shown_by_its_ends():
     lopsided = Error(bias=20.0, noise=1.0, limits=(0.0, 100.0), quantiles=((0.25, -1.0, 21.0), (0.0005, -7.0, 27.0)))
     assert "50 (46 to 73)" in repr(release(columns={"keys": (49.7,)}, errors={"keys": (lopsided,)}))
+
+
+def test_an_answer_without_rows_says_nothing_of_relations():
+    empty = release(columns={"n": ()}, errors={"n": ()})
+    assert ({}, [], {}) == (empty.relations(), empty.related(), empty.to_dict()["related"])
+
+
+def test_a_truth_value_is_shown_as_one():
+    told = release(
+        columns={"more": (True, False)}, errors={"more": (Error(bias=inf, noise=inf), Error(bias=0, noise=0))}
+    )
+    assert [{"more": "True (error unknown)"}, {"more": "False"}] == told.rows()
+    assert (None, None) == told.interval()
+
+
+@pytest.mark.parametrize("quantiles", [(), ((0.1, -1.0, 1.0), (0.01, -2.0, 2.0))])
+def test_an_interval_is_plain_numbers(quantiles):
+    error = Error(bias=np.float64(1.0), noise=np.float64(2.0), limits=(np.float64(0), 90), quantiles=quantiles)
+    assert [float, float] == [type(end) for end in release(errors={"count": (error,)}).interval()]

@@ -93,8 +93,8 @@ class Error:
         value = max(low, min(value, high))
         if self.quantiles:
             below, above = self._ends((1 - confidence) / 2)
-            return max(low, min(value + below, high)), min(high, max(value + above, low))
-        return max(low, min(value - half, high)), min(high, max(value + half, low))
+            return float(max(low, min(value + below, high))), float(min(high, max(value + above, low)))
+        return float(max(low, min(value - half, high))), float(min(high, max(value + half, low)))
 
     def _ends(self, tail: float) -> tuple[float, float]:
         """The quantiles at both tails: between stored ones by the logarithm of the tail, beyond them by its slope."""

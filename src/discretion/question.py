@@ -5,8 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, cast, get_args
 
+import numpy as np
+
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Model
+from discretion.ledger.offer import exact
 from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.option import Options
 from discretion.plan import individual
@@ -34,6 +37,9 @@ class Question:
             raise InvalidDeclaration(
                 f"model must be one of {', '.join(map(repr, get_args(Model)))}, got {self.model!r}."
             )
+        exact(self.share)
+        if isinstance(self.share, np.generic):
+            object.__setattr__(self, "share", self.share.item())
         check = checked if self.model == "personalized" else individual.checked_options
         object.__setattr__(self, "options", check(self.mechanism, cast(Mapping[str, Any] | None, self.options)))
 

@@ -184,7 +184,7 @@ class Release(Shown):
     def relations(self) -> dict[str, tuple[Relation, ...]]:
         """For every column whose release estimated it, how choices and values are related, one a row."""
         found = {name: tuple(e.relation for e in errors if e.relation) for name, errors in self.errors.items()}
-        return {name: relations for name, relations in found.items() if len(relations) == len(self)}
+        return {name: relations for name, relations in found.items() if relations and len(relations) == len(self)}
 
     def related(self) -> list[str]:
         """Say in one line a column whether choices and values are visibly related, and by how much."""
@@ -271,6 +271,8 @@ class Release(Shown):
         half, within = error.half_width(), inf if self.within is None else self.within
         if error.shortfall and value is not None:
             return f"{value} (at most {percent(half, within)} short)"
+        if isinstance(value, bool):  # computed from released values
+            return f"{value} (error unknown)" if error.total else str(value)
         if isinstance(value, date):
             return f"{value} ({_dates(value, error) if error.unit == 'value' else f'rank ± {percent(half, within)}'})"
         if not isinstance(value, int | float):  # a category
@@ -323,6 +325,8 @@ def _interval(value: Any, error: Error, confidence: float = 0.95) -> tuple[Any, 
     """Return the interval of one answer; None for a category, which has none."""
     if isinstance(value, date) and error.asked is None:
         return outwards(*error.interval(float(days(value)), confidence), value)
+    if isinstance(value, bool):
+        return None
     known = isinstance(value, int | float) or error.asked is not None
     return error.interval(value, confidence) if known else None
 

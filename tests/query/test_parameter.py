@@ -5,6 +5,8 @@ from decimal import Decimal
 from math import inf, nan
 
 import duckdb
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,6 +78,15 @@ def test_a_negative_number_cannot_become_a_comment():
         ("a'; DROP TABLE x; --", "'a''; DROP TABLE x; --'"),
         (date(2024, 12, 31), "DATE '2024-12-31'"),
         (datetime(2024, 12, 31, 8, 5), "TIMESTAMP '2024-12-31 08:05:00'"),
+        (np.float64(40.5), "40.5"),
+        (np.float32(0.5), "0.5"),
+        (np.int64(-7), "(-7)"),
+        (np.bool_(False), "FALSE"),
+        (np.str_("it's"), "'it''s'"),
+        (np.datetime64("2024-12-31"), "DATE '2024-12-31'"),
+        (np.datetime64("2024-12-31T08:05"), "TIMESTAMP '2024-12-31 08:05:00'"),
+        (np.datetime64("2024-12-31T08:05:00", "ns"), "TIMESTAMP '2024-12-31 08:05:00'"),
+        (pd.Timestamp("2024-12-31 08:05"), "TIMESTAMP '2024-12-31 08:05:00'"),
     ],
 )
 def test_each_kind_of_value_has_a_literal_of_its_own(value, expected):
@@ -121,6 +132,14 @@ def test_no_text_can_change_a_question(text):
         ("SELECT ?", [[]], "1 to 1,000 values"),
         ("SELECT ?", [[[1]]], "list of lists"),
         ("SELECT ?", [datetime(2024, 1, 1, tzinfo=UTC)], "time zone"),
+        ("SELECT ?", [pd.Timestamp("2024-01-01", tz="UTC")], "time zone"),
+        ("SELECT ?", [pd.Timestamp("2024-01-01 00:00:00.000000001")], "nanoseconds"),
+        ("SELECT ?", [np.datetime64("2024-01-01T00:00:00.000000001")], "type datetime64"),
+        ("SELECT ?", [np.datetime64("NaT")], "type datetime64"),
+        ("SELECT ?", [np.datetime64(10**17, "s")], "type datetime64"),
+        ("SELECT ?", [np.timedelta64(1, "D")], "type timedelta64"),
+        ("SELECT ?", [np.float64("nan")], "type float"),
+        ("SELECT ?", [np.complex128(1)], "type complex"),
     ],
 )
 def test_values_that_do_not_fit_are_refused(sql, params, said):

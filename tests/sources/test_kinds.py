@@ -245,6 +245,19 @@ def test_a_data_frame_of_any_library_can_be_given(tmp_path: Path) -> None:
             db.protect("u", mixed, person="id", epsilon="epsilon")
 
 
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (pd.DataFrame([[1, 1.0, 2, 3]], columns=["id", "epsilon", "x", "x"]), "'t' has two columns named 'x'"),
+        (pd.DataFrame({"id": [1], "epsilon": [1.0], "p": pd.period_range("2020", periods=1, freq="D")}), "'p'.*period"),
+        (pd.DataFrame({"id": [1], "epsilon": [1.0], "p": pd.interval_range(0, 1)}), "'p'.*interval"),
+    ],
+)
+def test_a_frame_with_columns_that_cannot_be_read_is_refused(frame: pd.DataFrame, said: str) -> None:
+    with dn.connect(":memory:") as db, pytest.raises(InvalidDeclaration, match=said):
+        db.protect("t", frame, person="id", epsilon="epsilon")
+
+
 UNUSUAL = [
     ("nothing.csv", {}, "There is no file"),
     ("empty", {}, "has no Parquet file. For files of another kind give a pattern"),

@@ -56,9 +56,14 @@ def is_object(place: str) -> bool:
 def arrow_table(name: str, given: Any) -> pa.Table:
     """Return the rows of a pandas, Polars, Arrow or other data frame, of a dataset, a reader or a lazy frame."""
     try:
-        return _taken(given)
+        found = _taken(given)
     except (TypeError, ValueError, pa.ArrowException):
         mixed = _mixed_columns(given) if hasattr(given, "iloc") else []
+        names = list(map(str, given.columns)) if hasattr(given, "iloc") and hasattr(given, "columns") else []
+    else:
+        return _without_periods(name, found)
+    for twice in (one for one in names if names.count(one) > 1):
+        raise InvalidDeclaration(f"{name!r} has two columns named {twice!r}. Give one of them another name.")
     if mixed:
         raise InvalidDeclaration(
             f"Column {mixed[0]!r} of {name!r} mixes types. Convert it first, as in frame[{mixed[0]!r}].astype(str)."
@@ -66,6 +71,18 @@ def arrow_table(name: str, given: Any) -> pa.Table:
     raise InvalidDeclaration(
         f"{name!r} must be an Arrow, pandas or Polars table or a file, got {type(given).__name__}."
     ) from None
+
+
+def _without_periods(name: str, table: pa.Table) -> pa.Table:
+    """Refuse periods and intervals of pandas: what is stored of them are numbers that only pandas can read."""
+    for one in table.schema:
+        if isinstance(one.type, pa.BaseExtensionType) and one.type.extension_name.startswith("pandas."):
+            kind = one.type.extension_name.removeprefix("pandas.")
+            raise InvalidDeclaration(
+                f"Column {one.name!r} of {name!r} has a type of pandas, {kind}. Convert it first, as in "
+                f"frame[{one.name!r}].astype(str)."
+            )
+    return table
 
 
 def _taken(given: Any) -> pa.Table:

@@ -75,7 +75,10 @@ class Offer:
 
 def exact(share: float | Fraction) -> Fraction:
     """The share as it was written: 0.1 is one tenth, not the double next to it."""
-    fraction = share if isinstance(share, Fraction) else Fraction(str(share))
+    try:
+        fraction = share if isinstance(share, Fraction) else Fraction(str(share))
+    except (ValueError, ZeroDivisionError):
+        fraction = Fraction(0)  # NaN, or not a number
     if not 0 < fraction <= 1:
         raise InvalidDeclaration(
             f"share must be above 0 and at most 1 (0.1 is a tenth of each allowance), got {share!r}."

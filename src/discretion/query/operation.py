@@ -26,7 +26,8 @@ TIMES = ("date", "timestamp")
 def comparison(node: exp.Expr, operands: Operands) -> Scalar:
     """=, <>, <, <=, >, >=, IS [NOT] DISTINCT FROM, BETWEEN, IN."""
     if any(part.kind == "null" for part in flat(operands)):
-        raise QueryRefused(f"{shown(node)} compares with NULL, which is never true. Write IS NULL or IS NOT NULL.")
+        never = "" if isinstance(node, (exp.NullSafeEQ, exp.NullSafeNEQ)) else ", which is never true"
+        raise QueryRefused(f"{shown(node)} compares with NULL{never}. Write IS NULL or IS NOT NULL.")
     parts = alike(node, flat(operands))
     answer = _condition(node, regrouped(operands, parts))
     return replace(answer, required=True) if isinstance(node, (exp.NullSafeEQ, exp.NullSafeNEQ)) else answer

@@ -5,7 +5,9 @@ from datetime import date, datetime
 from decimal import Decimal
 from itertools import pairwise
 from math import isfinite
+from typing import Any
 
+import numpy as np
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -13,7 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from discretion.errors import InvalidDeclaration, did_you_mean
 
-Value = str | int | float | Decimal | bool | date | None | Sequence["Value"]
+Value = str | int | float | Decimal | bool | date | np.generic | None | Sequence["Value"]
 Params = Sequence[Value] | Mapping[str, Value]
 MOST_VALUES = 1_000  # of one list
 MOST_DIGITS = 308  # of one number, before its decimal point
@@ -84,6 +86,7 @@ def _written(what: str, value: Value, before: Sequence[Token]) -> str:
 
 def literal(what: str, value: Value) -> str:
     """Return a single value as SQL. A number below 0 has brackets: `a -?` must not become the comment `a --5`."""
+    value = _plain(value)
     if value is None or isinstance(value, bool):
         return "NULL" if value is None else str(value).upper()
     if isinstance(value, str):
@@ -91,10 +94,21 @@ def literal(what: str, value: Value) -> str:
     if isinstance(value, datetime):
         if value.tzinfo is not None:
             raise InvalidDeclaration(f"{what} has a time zone. Give the time without one, as the table has it.")
+        if getattr(value, "nanosecond", 0) > 0:  # of a pandas Timestamp
+            raise InvalidDeclaration(f"{what} has nanoseconds, and times are in microseconds. Round it first.")
         return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
     if isinstance(value, date):
         return f"DATE '{value.isoformat()}'"
     return _number(what, value)
+
+
+def _plain(value: Value) -> Any:
+    """Return a value of NumPy as one of Python; what is none there as it is."""
+    if isinstance(value, np.datetime64):
+        found, micro = value.item(), value.astype("datetime64[us]")  # of nanoseconds, `item` makes a number
+        same = micro.astype(value.dtype) == value and isinstance(micro.item(), date)
+        return found if isinstance(found, date) else micro.item() if same else value
+    return value.item() if isinstance(value, np.generic) and not isinstance(value, np.timedelta64) else value
 
 
 def _number(what: str, value: object) -> str:

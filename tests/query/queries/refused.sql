@@ -277,6 +277,9 @@ SELECT COUNT(*) FROM patients WHERE note > 3
 SELECT COUNT(*) FROM patients WHERE age = NULL
 -- > age = NULL compares with NULL, which is never true. Write IS NULL or IS NOT NULL.
 
+SELECT COUNT(*) FROM patients WHERE age IS NOT DISTINCT FROM NULL
+-- > age IS NOT DISTINCT FROM NULL compares with NULL. Write IS NULL or IS NOT NULL.
+
 SELECT COUNT(*) FROM patients WHERE born > 'yesterday'
 -- > 'yesterday' is not a valid date. Write it as '2024-12-31', or as '2024-12-31 23:59:00'.
 
