@@ -1,5 +1,7 @@
 """What a question would cost, how many such are left, and what would make a silent answer speak."""
 
+from dataclasses import replace
+
 import pytest
 
 from clinics import clinic
@@ -124,3 +126,44 @@ def test_a_statement_above_released_values_has_the_outlook_of_its_parts(db, sql,
     assert aggregates == len(found.errors)
     assert 0 < found.parts[1] <= 0.1
     assert before == len(db.history())
+
+
+def test_a_question_that_was_answered_is_free_however_much_is_left(tmp_path):
+    with clinic(tmp_path) as db:
+        question = Question(sql=COUNT, share=1.0, mechanism="minimum")
+        plan, outlook = db.plan(question), db.outlook(question)
+        assert not plan.answered
+        assert not outlook.answered
+        db.ask(question)
+        for share in (1.0, 0.5):  # of what nobody has, and of what some still have
+            other = replace(question, share=share, partial=share < 1)
+            answered = db.plan(other).answered
+            assert (share == 1.0) == answered
+        told, again = str(db.plan(question)), db.outlook(question)
+        assert told.startswith("This question was answered before: asking it again is free.")
+        assert db.plan(question).to_dict()["answered"]
+        assert plan.choices[0].chosen.name == db.plan(question).choices[0].chosen.name
+        assert (True, None, (0.0, 0.0)) == (again.answered, again.left, again.parts)
+        assert [level.spent for level in again.levels] != [level.spent for level in outlook.levels]
+        with pytest.raises(BudgetExhausted):
+            db.plan(replace(question, sql=COUNT.replace("smoker", "NOT smoker")))
+
+
+def test_some_aggregates_and_other_names_of_an_answered_question_are_free(tmp_path):
+    with clinic(tmp_path) as db:
+        db.sql("SELECT COUNT(*) AS n, AVG(age) AS m FROM patients WHERE smoker")
+        assert db.explain("SELECT AVG(age) AS other FROM patients WHERE smoker").answered
+        assert db.explain("SELECT n / 2 AS half FROM (SELECT COUNT(*) AS n FROM patients WHERE smoker)").answered
+        assert not db.explain("SELECT AVG(age), SUM(age) FROM patients WHERE smoker").answered
+        assert not db.explain("SELECT AVG(age) FROM patients WHERE smoker", share=0.2).answered
+
+
+def test_what_others_asked_is_not_told_where_only_own_questions_count(tmp_path):
+    """A guess at the literals of another analyst's question would be free: asking costs something."""
+    with clinic(tmp_path) as db:
+        db.ask(Question(sql=COUNT, analyst="ada"))
+        for analyst, expected in {"ada": True, "bob": False, "": False}.items():
+            asked = Question(sql=COUNT, analyst=analyst)
+            assert expected == db.plan(asked, own=True).answered
+            assert expected == db.outlook(asked, own=True).answered
+            assert db.plan(asked).answered

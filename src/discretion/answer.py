@@ -11,8 +11,9 @@ from discretion.compound import Compound, concluded, kept, read, restored, toget
 from discretion.declaration.enrolment import Enrolment
 from discretion.drawn import Drawn
 from discretion.engines import Cohorts, Engine, Rows
-from discretion.errors import LedgerFailed, PlanOutdated, QueryRefused, SourceChanged
+from discretion.errors import BudgetExhausted, LedgerFailed, PlanOutdated, QueryRefused, SourceChanged
 from discretion.ledger import Ledger, Offer, Register, Snapshot
+from discretion.ledger.answers import stored_answer
 from discretion.ledger.clock import Clock
 from discretion.ledger.containment import contained, shape_of
 from discretion.ledger.offer import exact
@@ -108,17 +109,36 @@ def finish(paid: Paid, *, engine: Engine, ledger: Ledger, clock: Clock = NO_TICK
         raise
 
 
-def explain(question: Question, *, ledger: Ledger) -> Plan:
+def explain(question: Question, *, ledger: Ledger, own: bool = False) -> Plan:
     """Return the plan that `answer` would charge: who would pay what, for which accuracy. It sees no data."""
-    return outlook_of(question, ledger=ledger)[0]
+    return outlook_of(question, ledger=ledger, own=own)[0]
 
 
-def outlook_of(question: Question, *, ledger: Ledger) -> tuple[Plan, Offer]:
-    """Return the plan that `answer` would charge, and what everybody can spend on it. It sees no data."""
+def outlook_of(question: Question, *, ledger: Ledger, own: bool = False) -> tuple[Plan, Offer]:
+    """Return the plan that `answer` would charge, and what everybody can spend on it. It sees no data.
+
+    It tells whether the question was answered before; with `own`, only if the same analyst asked it then. Guesses at
+    what others asked would cost nothing otherwise.
+    """
     with _parsed(question, ledger) as (asked, seen):
-        conditions = _conditions(question, asked, seen.register(asked.tables[0].register), seen)
-    found = _affordable(question, conditions)
-    return together(_plans(question, found)), found.offer
+        register = seen.register(asked.tables[0].register)
+        _, stored, _ = _found(question, asked, [states_of(query, register) for query in asked.queries], seen)
+        conditions = _conditions(question, asked, register, seen)
+    answered = stored is not None and (not own or _asker(stored, ledger) == question.analyst)
+    try:
+        found = _affordable(question, conditions)
+        return replace(together(_plans(question, found)), answered=answered), found.offer
+    except BudgetExhausted:
+        if not answered:
+            raise
+    full = tuple(replace(one, micro_spent=0, micro_individual=0) for one in conditions.offer.cohorts)
+    before = _affordable(question, replace(conditions, offer=replace(conditions.offer, cohorts=full)))
+    return replace(together(_plans(question, before)), answered=True), conditions.offer
+
+
+def _asker(stored: str, ledger: Ledger) -> str:
+    """Return who asked the question that was answered so."""
+    return stored_answer(ledger, Release.from_stored(stored).entry)[0]
 
 
 def _pay(question: Question, engine: Engine, ledger: Ledger, clock: Clock, tell: Tell) -> Paid | Release:
@@ -144,17 +164,25 @@ def _look(question: Question, ledger: Ledger) -> Look:
     with _parsed(question, ledger) as (asked, seen):
         register = seen.register(asked.tables[0].register)
         states = [states_of(query, register) for query in asked.queries]
-        each = list(zip(asked.queries, states, strict=True))
-        identity = identity_together([identity_of(question, *one) for one in each])
-        stored, pending = seen.before(identity)
-        if stored is None and not pending:
-            stored, _ = seen.before(identity_together([earlier_identity_of(question, *one) for one in each]))
-        if stored is None and not pending:
-            stored = _among_more(identity, seen)
+        identity, stored, pending = _found(question, asked, states, seen)
         is_open = stored is None and not pending
         conditions = _conditions(question, asked, register, seen) if is_open else None
     every = distinct(state for one in states for state in one)
     return Look(asked=asked, states=every, identity=identity, stored=stored, conditions=conditions)
+
+
+def _found(
+    question: Question, asked: Compound, states: Sequence[tuple[State, ...]], seen: Snapshot
+) -> tuple[str, str | None, bool]:
+    """Return the identity of a question, its answer if it has one, and whether one is being computed."""
+    each = list(zip(asked.queries, states, strict=True))
+    identity = identity_together([identity_of(question, *one) for one in each])
+    stored, pending = seen.before(identity)
+    if stored is None and not pending:
+        stored, _ = seen.before(identity_together([earlier_identity_of(question, *one) for one in each]))
+    if stored is None and not pending:
+        stored = _among_more(identity, seen)
+    return identity, stored, bool(pending)
 
 
 def _among_more(identity: str, seen: Snapshot) -> str | None:

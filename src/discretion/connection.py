@@ -158,9 +158,9 @@ class Connection(Stewardship):
         )
         return self.plan(question)
 
-    def plan(self, question: Question) -> Plan:
-        """Return the plan of a question. Free; it sees no data."""
-        return flow.explain(question, ledger=self._ledger)
+    def plan(self, question: Question, *, own: bool = False) -> Plan:
+        """Return the plan of a question. Free; it sees no data. With `own`, answers to others are not told of."""
+        return flow.explain(question, ledger=self._ledger, own=own)
 
     def answer(self, entry: str) -> Release:
         """Return an answer that was delivered, by the entry that paid for it. Free."""
@@ -169,6 +169,9 @@ class Connection(Stewardship):
             raise InvalidDeclaration(f"Entry {entry!r} has no answer; `history` shows which entries have one.")
         return Release.from_stored(stored)
 
-    def outlook(self, question: Question) -> Outlook:
-        """Return what a question would cost each level, how many such are left, and what would help. Free."""
-        return outlook(question, ledger=self._ledger)
+    def outlook(self, question: Question, *, own: bool = False) -> Outlook:
+        """Return what a question would cost each level, how many such are left, and what would help. Free.
+
+        With `own`, answers to other analysts are not told of.
+        """
+        return outlook(question, ledger=self._ledger, own=own)

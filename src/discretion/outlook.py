@@ -62,6 +62,7 @@ class Outlook:
     silent: tuple[str, ...]  # aggregates whose answers would say nothing
     claims: Mapping[str, str]  # what each assumption claims
     everybody: tuple[bool, ...]  # of every aggregate: whether its error is that of everybody having one row in it
+    answered: bool = False  # before: asking again is free
     ways: tuple[Way, ...] = ()
 
     @property
@@ -71,9 +72,12 @@ class Outlook:
         return (min(found), max(found)) if found else (0.0, 0.0)
 
 
-def outlook(question: Question, *, ledger: Ledger) -> Outlook:
-    """Return what `question` would cost and how good it would be. Free; it sees no data."""
-    plan, offer = outlook_of(question, ledger=ledger)
+def outlook(question: Question, *, ledger: Ledger, own: bool = False) -> Outlook:
+    """Return what `question` would cost and how good it would be. Free; it sees no data.
+
+    With `own`, answers to other analysts are not told of.
+    """
+    plan, offer = outlook_of(question, ledger=ledger, own=own)
     silent = _silent(plan)
     return Outlook(
         question=question,
@@ -84,38 +88,39 @@ def outlook(question: Question, *, ledger: Ledger) -> Outlook:
         silent=silent,
         claims=dict(CLAIMS),
         everybody=tuple(_for_everybody(choice.aggregate) for choice in plan.choices),
-        ways=ways(question, ledger=ledger) if silent else (),
+        answered=plan.answered,
+        ways=ways(question, ledger=ledger, own=own) if silent else (),
     )
 
 
-def ways(question: Question, *, ledger: Ledger) -> tuple[Way, ...]:
+def ways(question: Question, *, ledger: Ledger, own: bool = False) -> tuple[Way, ...]:
     """Return the cheapest changes after which the answer would say something; if none would, the most promising."""
     found = [
         way
         for change, other in _others(replace(question, within=None))
-        if (way := _cheapest(change, other, ledger)) is not None
+        if (way := _cheapest(change, other, ledger, own)) is not None
     ]
     useful = [way for way in found if not way.silent]
     ranked = sorted(useful, key=lambda way: (way.part, way.error)) or sorted(found, key=lambda way: way.error)
     return tuple(ranked[:ENOUGH])
 
 
-def _cheapest(change: Change, question: Question, ledger: Ledger) -> Way | None:
+def _cheapest(change: Change, question: Question, ledger: Ledger, own: bool) -> Way | None:
     """Return the question with the smallest share at which it says something, or the largest that can be paid."""
     shares = [question.share] * (change != "share") + [share for share in SHARES if share > question.share]
     best = None
     while shares:  # errors fall as shares grow, so half of what is left can be left out each time
         middle = len(shares) // 2
-        way = _way(change, replace(question, share=shares[middle]), ledger)
+        way = _way(change, replace(question, share=shares[middle]), ledger, own)
         if way is not None and (best is None or best.silent or not way.silent):
             best = way
         shares = shares[middle + 1 :] if way is not None and way.silent else shares[:middle]
     return best
 
 
-def _way(change: Change, question: Question, ledger: Ledger) -> Way | None:
+def _way(change: Change, question: Question, ledger: Ledger, own: bool) -> Way | None:
     try:
-        plan, offer = outlook_of(question, ledger=ledger)
+        plan, offer = outlook_of(question, ledger=ledger, own=own)
     except DiscretionError:
         return None  # it cannot be asked, or paid
     part = max((level.part for level in _levels(plan, offer)), default=0.0)
@@ -192,7 +197,8 @@ def _levels(plan: Plan, offer: Offer) -> Iterator[LevelCost]:
     losses = plan.guarantee.losses
     levels: dict[int, list[tuple[Cohort, int]]] = {}
     for cohort in offer.cohorts:
-        pays = losses[offer.position[cohort.id]].micro_epsilon if cohort.remaining(offer.model) else 0
+        can = cohort.remaining(offer.model) and not plan.answered
+        pays = losses[offer.position[cohort.id]].micro_epsilon if can else 0
         levels.setdefault(cohort.micro_allowance, []).append((cohort, pays))
     for allowance, found in sorted(levels.items()):
         able = [cohort for cohort, _ in found if cohort.remaining(offer.model)]
@@ -209,6 +215,8 @@ def _levels(plan: Plan, offer: Offer) -> Iterator[LevelCost]:
 def _left(plan: Plan, offer: Offer) -> int | None:
     """Return how often the same can be asked, at the same cost, until somebody cannot pay their share in full."""
     losses, fits = plan.guarantee.losses, []
+    if plan.answered:
+        return None
     for cohort in offer.cohorts:
         left, pays = cohort.remaining(offer.model), losses[offer.position[cohort.id]].micro_epsilon
         asked = cohort.micro_allowance * offer.share.numerator // offer.share.denominator

@@ -81,3 +81,16 @@ def test_an_answer_under_model_individual_keeps_its_type_over_http(town):
         release = db.sql("SELECT MAX(age) FROM fenced", model="individual", options={"place": 2}, share=0.01)
     assert isinstance(release, IndividualRelease)
     assert "NOT differential privacy" in repr(release)
+
+
+def test_a_plan_says_that_an_own_question_was_answered_and_nothing_of_others(town):
+    sql = "SELECT COUNT(*) FROM patients WHERE age > 7312.25"
+    with town.connect("ada") as db:
+        assert not db.explain(sql).to_dict()["answered"]
+        db.sql(sql)
+        shown = db.explain(sql)
+        assert shown.to_dict()["answered"]
+        assert "answered before" in str(shown)
+    with town.connect("bob") as db:
+        assert not db.explain(sql).to_dict()["answered"]
+        assert "answered before" not in str(db.explain(sql))

@@ -121,6 +121,7 @@ def test_sql_above_released_values_has_an_answer_with_an_address(town, sql):
         name = re.search(r"AS (\w+)", sql.replace("AS n ", "")).group(1)
         assert name in ada.get(shown.headers["location"]).text
         assert before + 1 == charges(town)
+        assert "You asked this before: asking it again is free." in asked(sql, "/ask/explain", "").text
         other = asked(f"SELECT COUNT(*) AS rows_found FROM ({sql})")  # computed from the same parts, for nothing
         assert 200 == other.status_code
         assert "Nothing was charged. This was computed from what" in other.text

@@ -30,6 +30,7 @@ INEXACT = "Its arithmetic is not exact. Ask for it by name."
 NOTABLY = 0.9  # an error below this part of ours is worth a line
 FROM_ONE = "are computed from one release."  # ends a line that names aggregates
 SPLIT = "releases."  # ends a line that tells how many releases there are
+ANSWERED = "This question was answered before: asking it again is free. Asked anew, it would cost what follows."
 MOST_LEVELS = 8  # levels of preference shown before a sheet says how many more there are
 
 
@@ -45,6 +46,7 @@ class Plan(Shown):
     share: float | None = None  # of everybody's allowance, where there is a ledger
     also: str = ""  # what the guarantee covers besides, for joined tables
     within: float | None = None  # the largest 95% error that was asked for
+    answered: bool = False  # before: asking again is free
 
     @property
     def releases(self) -> tuple[Choice, ...]:
@@ -115,14 +117,15 @@ class Plan(Shown):
     def sheets(self) -> list[Sheet]:
         """Return every mechanism considered for every aggregate, and what each level pays for all of them together."""
         chosen = (_choice_sheet(one, one.predictions) for one in self.choices if one.label)
-        return [*chosen, _charge_sheet(self)]
+        before = [Sheet(notes=(ANSWERED,))] if self.answered else []
+        return [*before, *chosen, _charge_sheet(self)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return every mechanism considered for every aggregate, and what each level pays for all of them together."""
         losses = self.guarantee.losses
         heads = enumerate(self.specification.people)
         levels = [{"people": people, "pays": losses[cohort].micro_epsilon / MICRO} for cohort, people in heads]
-        asked = {"share": self.share, "options": dict(self.options)}
+        asked = {"share": self.share, "options": dict(self.options), "answered": self.answered}
         aggregates = [_choice_dict(one) for one in self.choices if one.label]
         return {"aggregates": aggregates, "levels": levels, "guarantee": str(self.guarantee), **asked}
 

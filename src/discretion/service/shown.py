@@ -17,7 +17,7 @@ from discretion.render.listing import Listing
 from discretion.render.sheet import Sheet, Shown
 
 ARROW = "application/vnd.apache.arrow.stream"
-FACTS = ("aggregates", "levels", "guarantee", "share", "options")  # of a plan, for programs
+FACTS = ("aggregates", "levels", "guarantee", "share", "options", "answered")  # of a plan, for programs
 RELEASE = b"discretion.release"  # the key of an answer's whole text in the metadata of its Arrow table
 
 

@@ -122,11 +122,11 @@ class Desk:
         return self._db.finish(loads(task.payload)).stored()
 
     def _explain(self, task: Task) -> dict[str, Any]:
-        return plan_facts(self._db.plan(task.payload))
+        return plan_facts(self._db.plan(task.payload, own=True))
 
     def _outlook(self, task: Task) -> Outlook:
         question: Question = task.payload
-        return self._db.outlook(question)
+        return self._db.outlook(question, own=True)
 
     def _call(self, task: Task) -> tuple[Any, list[dict[str, Any]]]:
         """Call a method of the connection that admits sources; return its result and what the steward is warned of."""

@@ -57,7 +57,7 @@ async def query(call: Call) -> Response:
 
 async def explain(call: Call) -> Response:
     """Show what a question would cost and how good it would be. Free."""
-    asked = _question(call.said)
+    asked = _question(call.said, call.who.name)
     return call.answer(await call.house.work("explain", asked, member=call.who.name, request=call.request))
 
 
