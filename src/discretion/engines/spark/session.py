@@ -55,6 +55,7 @@ MEANING = {  # what a statement means must not depend on what somebody configure
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "true",
 }
+PARTS, PART = 32, "1m"  # of what is moved: how many for each task at a time, before those smaller than PART are joined
 LOCAL = {  # of a session that we start: nothing listens beyond this machine, and nothing is drawn on the terminal
     "spark.ui.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -87,9 +88,24 @@ def own_session(given: Any = None) -> SparkSession:
         warnings.simplefilter("ignore")
         user = given or SparkSession.getActiveSession() or _started()
         session = user.newSession()
-        for name, setting in MEANING.items():
+        for name, setting in {**MEANING, **_small_parts(session)}.items():
             session.conf.set(name, setting)
     return session
+
+
+def _small_parts(session: SparkSession) -> dict[str, str]:
+    """Return settings by which rows are moved in many small parts: they are sorted in less memory, and no slower.
+
+    Spark joins small parts until there is one for each task at a time, so that tasks hold all rows at once.
+    """
+    most = max(
+        int(session.conf.get("spark.sql.shuffle.partitions") or 0), PARTS * session.sparkContext.defaultParallelism
+    )
+    adaptive = "spark.sql.adaptive"
+    return {
+        f"{adaptive}.coalescePartitions.initialPartitionNum": str(most),
+        f"{adaptive}.advisoryPartitionSizeInBytes": PART,
+    }
 
 
 @contextmanager
