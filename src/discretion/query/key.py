@@ -11,12 +11,23 @@ from discretion.declaration.table import Table
 from discretion.errors import QueryRefused
 from discretion.query.aggregation import AGGREGATES
 from discretion.query.expression import scalar
-from discretion.query.kind import BIGINT, DOUBLE, moment
+from discretion.query.kind import BIGINT, DOUBLE, HUGEINT, moment
 from discretion.query.period import periods
 from discretion.query.place import placed
-from discretion.query.released import evaluate
+from discretion.query.reference import computed
 from discretion.query.rowset import Key, RowSet
-from discretion.query.scalar import Scalar, between, columns_of, listed, only, shown, unbracketed
+from discretion.query.scalar import (
+    ROW,
+    Scalar,
+    between,
+    column,
+    columns_of,
+    listed,
+    nodes,
+    only,
+    shown,
+    unbracketed,
+)
 
 
 def keys(select: exp.Select, found: RowSet) -> tuple[Key, ...]:
@@ -79,26 +90,28 @@ def key(node: exp.Expr, found: RowSet) -> Key:
             f"rows together in a subquery: SELECT AVG(n) FROM (SELECT {found.table.person}, COUNT(*) AS n FROM ... "
             f"GROUP BY {found.table.person})."
         )
-    values, image = value.domain(), _image(value, found.table)
-    column = _spanned(value, found) if value.kind != "boolean" else None  # a condition sees dates outside, too
-    listed_periods = periods(value, column) if column is not None else None
+    sql_type = _typed(value)
+    values, image = value.domain(), _image(value, found)
+    spanned = _spanned(value, found) if value.kind != "boolean" else None  # a condition sees dates outside, too
+    listed_periods = periods(value, spanned) if spanned is not None else None
     if listed_periods is not None:
         values = listed_periods
-    elif values is None:
+    elif values is None or (image and not _chooses(value)):
         values = image
     elif image and None in image and None not in values:
         values = (*values, None)
     if not values:
         _refuse_unknown(node, value, found.table)
-    sql_type = DOUBLE if value.kind == "number" and value.type != BIGINT else value.type
+    if value.type == HUGEINT and any(isinstance(one, int) and abs(one) > 2**53 for one in values):
+        sql_type = BIGINT  # a double would not tell them apart
     if any(isinstance(one, int) and abs(one) >= 2**63 for one in values):
         raise QueryRefused(f"A key declared for {shown(node)} is a whole number beyond 64 bits. Ask the steward.")
     if not all(_fits(one, sql_type) for one in values):
         raise QueryRefused(f"The keys declared for {shown(node)} are not all of its type {sql_type}. Ask the steward.")
     typed = value.tame.to(sql_type)
-    if listed_periods is not None and column is not None and column.span is not None:
+    if listed_periods is not None and spanned is not None and spanned.span is not None:
         # A date outside the bounds is in no group, also if it lies in the same month as one within.
-        typed = replace(typed, total=between(typed.total, column.total, *column.span, column.type))
+        typed = replace(typed, total=between(typed.total, spanned.total, *spanned.span, spanned.type))
     return Key(name="", plain=value.plain, expression=typed.total, sql_type=sql_type, values=values, scalar=typed)
 
 
@@ -134,16 +147,42 @@ def _refuse_unknown(node: exp.Expr, key: Scalar, table: Table) -> NoReturn:
     )
 
 
-def _image(key: Scalar, table: Table) -> tuple[Any, ...] | None:
-    """The values of an expression over one column with declared keys: those the declared keys give."""
-    (name,) = key.columns if len(key.columns) == 1 else ("",)
-    if name not in table.keys:
+def _chooses(key: Scalar) -> bool:
+    """Tell whether rows with values that are not declared have a place among the values of a key: ELSE 'other'."""
+    return key.kind == "boolean" or key.plain.find(exp.Case, exp.If, exp.Coalesce) is not None
+
+
+def _image(key: Scalar, found: RowSet) -> tuple[Any, ...] | None:
+    """The values of an expression over one column whose values are known: what the database makes of these."""
+    leaves = {(one.table, one.name) for one in nodes(key.total) if isinstance(one, exp.Column)}
+    ((relation, name),) = leaves if len(leaves) == 1 else (("", ""),)
+    known = _known(name, found) if relation == ROW else None
+    if known is None or isinstance(unbracketed(key.plain), exp.Column):
         return None
-    try:
-        found = [evaluate(key.plain, {name: value}) for value in table.keys[name]]
-    except (QueryRefused, TypeError, KeyError):
+    given, sql_type = known
+    if not all(_fits(value, _typed(column(name, sql_type, ROW, None, 0))) for value in given):
         return None
-    return tuple(dict.fromkeys(found))  # NULL too, where a declared key gives it
+    exact = key.type in (BIGINT, HUGEINT) or key.kind != "number"
+    values = computed((key.tame if exact else key.tame.to(DOUBLE)).total, sql_type, given)
+    if values is None:
+        return None
+    whole = key.kind == "number" and key.type != DOUBLE  # NULL stays, where a declared key gives it
+    return tuple(dict.fromkeys(int(one) if whole and one is not None and one == int(one) else one for one in values))
+
+
+def _known(name: str, found: RowSet) -> tuple[tuple[Any, ...], str] | None:
+    """The values of a column of the rows that are known in public, and its type."""
+    if found.gathered is not None:
+        return next(((one.values, one.sql_type) for one in found.gathered.keys if one.name == name), None)
+    if name not in found.table.keys:
+        return None
+    sql_type = found.table.columns[name].upper()
+    return found.table.keys[name], "VARCHAR" if sql_type.startswith("ENUM") else sql_type
+
+
+def _typed(value: Scalar) -> str:
+    """The type that values have as keys."""
+    return DOUBLE if value.kind == "number" and value.type != BIGINT else value.type
 
 
 def _fits(value: Any, sql_type: str) -> bool:
@@ -155,4 +194,4 @@ def _fits(value: Any, sql_type: str) -> bool:
     if sql_type in ("BIGINT", "DOUBLE"):
         whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
         return whole or (sql_type == "DOUBLE" and isinstance(value, float))
-    return isinstance(value, {"VARCHAR": str, "BOOLEAN": bool}[sql_type])
+    return isinstance(value, {"VARCHAR": str, "BOOLEAN": bool}.get(sql_type, ()))

@@ -12,6 +12,7 @@ from typing import Any
 
 from discretion.query import kind as types
 from discretion.query.kind import BIGINT, DOUBLE
+from discretion.query.reference import letters
 
 _NUMBER = re.compile(r"[+-]?\d{1,30}(\.\d{0,30})?", re.ASCII)
 
@@ -117,6 +118,23 @@ def unless_equal(value: Any, other: Any) -> Any:
 def joined(*texts: str | None) -> str:
     """CONCAT skips NULLs."""
     return "".join(text for text in texts if text is not None)
+
+
+def upper(text: str) -> str | None:
+    """UPPER: letter by letter, and not 'SS' for 'ß'."""
+    return text.upper() if text.isascii() else letters("UPPER", text)
+
+
+def lower(text: str) -> str | None:
+    """LOWER: letter by letter, whatever stands beside it."""
+    return text.lower() if text.isascii() else letters("LOWER", text)
+
+
+def trimmed(text: str, position: str | None = None) -> str | None:
+    """TRIM, LTRIM and RTRIM: without the blanks at both ends, or at one."""
+    if not text.isascii():
+        return letters({"LEADING": "LTRIM", "TRAILING": "RTRIM"}.get(position or "", "TRIM"), text)
+    return {"LEADING": text.lstrip, "TRAILING": text.rstrip}.get(position or "", text.strip)(" ")
 
 
 def right(text: str, length: int) -> str:
