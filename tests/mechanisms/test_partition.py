@@ -400,3 +400,14 @@ def test_a_total_that_cannot_vary_is_answered_too():
     aggregate = Aggregate(kind="sum", protects="value", lower=2, upper=2, complete=True)
     mechanism = propose(aggregate, Specification.of([(1, 1), (MICRO, 1)]), Belief(), ensemble="homogeneous")
     assert 0 == mechanism.error.noise
+
+
+@pytest.mark.parametrize("how", [{"ensemble": "stratified"}, {"groups": 1}, {"groups": 1, "ensemble": "homogeneous"}])
+@pytest.mark.parametrize("people", [(800,), *((n, n + 46, n + 104) for n in range(1, 60, 7))])
+def test_groups_that_are_added_up_count_in_whole_numbers(people, how):
+    specification = Specification(epsilons=tuple(25_000_000 + n for n in range(len(people))), people=people)
+    mechanism = propose(COUNT, specification, Belief(), **how)
+    assert {1.0} == {*mechanism.coefficients}
+    statistics = Statistics(counts=np.array([[n // 2 for n in people]]))
+    answers = [mechanism.release(statistics, simulation(seed))[0] for seed in range(9)]
+    assert all(answer == round(answer) for answer in answers)

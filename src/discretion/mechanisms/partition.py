@@ -80,7 +80,10 @@ class Partition:
             centre + noise.discrete_laplace(scale, aggregate.groups, rng).astype(object)
             for centre, scale in zip(self.centres(statistics), self.scales, strict=True)
         ]
-        steps = np.array(self.coefficients) @ np.array(noisy, dtype=np.float64)
+        if set(self.coefficients) == {1.0}:
+            steps = sum(noisy[1:], noisy[0]).astype(np.float64)  # exactly: a count is a whole number
+        else:
+            steps = np.array(self.coefficients) @ np.array(noisy, dtype=np.float64)
         if aggregate.kind == "mean":
             return np.asarray(float(aggregate.origin) + float(aggregate.step) * steps / people)
         origin = float(aggregate.origin) * people if aggregate.size_is_public else 0.0
@@ -196,6 +199,7 @@ def _combined(
         coefficients = np.ones(len(groups)) if disjoint else _stratified(member, noises)
     else:
         coefficients = _homogeneous(member, noises, specification, believed(aggregate, belief).variance, disjoint)
+    coefficients = np.where(np.abs(coefficients - 1) < 1e-12, 1.0, coefficients)  # 1, but for how it was computed
     at = partial(
         total_error,
         aggregate,
