@@ -22,7 +22,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from discretion.engines.keytable import ARROW
+from discretion.engines.keytable import key_array
 from discretion.noise import Floats, simulation
 from discretion.propagation import MOST, Moves, ReleasedValue
 from discretion.query import Query
@@ -249,18 +249,10 @@ def _is_known(error: Error) -> bool:
 def _table(query: Query, keys: Sequence[Sequence[Any]], values: Sequence[Sequence[float | None]]) -> pa.Table:
     columns: dict[str, pa.Array] = {}
     for number, key in enumerate(query.keys):
-        column = [_moment(one[number], key.sql_type) for one in keys]
-        columns[f"_k{number}"] = pa.array(column, ARROW[key.sql_type])
+        columns[f"_k{number}"] = key_array([one[number] for one in keys], key.sql_type)
     for number, found in enumerate(values):
         columns[f"_a{number}"] = pa.array(found, pa.float64())
     return pa.table(columns)
-
-
-def _moment(value: Any, sql_type: str) -> Any:
-    if not isinstance(value, str) or sql_type not in ("DATE", "TIMESTAMP"):
-        return value
-    moment = datetime.fromisoformat(value)
-    return moment.date() if sql_type == "DATE" else moment
 
 
 def _number(value: Any) -> float | None:

@@ -49,7 +49,8 @@ def cast(node: exp.Expr, operands: Operands) -> Scalar:
         low, high = None if low is None else Fraction(floor(low)), None if high is None else Fraction(ceil(high))
     tame = value.tame.anywhere if kind == "boolean" else value.tame
     result = built(node, {"this": tame}, sql_type=found, to=exp.DataType.build(own, dialect="duckdb"))
-    total = try_cast(tame.total, own)
+    spelled = kind == "text" and value.single  # '0.1' and not '0.10000000149011612'
+    total = try_cast(types.noted(try_cast(tame.total, "FLOAT"), "FLOAT") if spelled else tame.total, own)
     known: dict[str, Any] = {"total": try_cast(total, DOUBLE) if own == "FLOAT" else total}
     if kind == "number":
         whole = own in types.REACH
@@ -58,7 +59,7 @@ def cast(node: exp.Expr, operands: Operands) -> Scalar:
         longest = value.longest or LONGEST_CAST
         known |= {"longest": longest, "made": value.made + longest}
     wild = found in (DOUBLE, "DATE", "TIMESTAMP")
-    known |= {"wild": wild, "values": TRUTH if kind == "boolean" else None}
+    known |= {"wild": wild, "single": own in types.SINGLES, "values": TRUTH if kind == "boolean" else None}
     return replace(result, required=value.required and _always_fits(value, own, kind), **known)
 
 

@@ -11,7 +11,7 @@ from discretion.declaration.table import Table
 from discretion.errors import QueryRefused
 from discretion.query.aggregation import AGGREGATES
 from discretion.query.expression import scalar
-from discretion.query.kind import BIGINT, DOUBLE, HUGEINT, moment
+from discretion.query.kind import BIGINT, DOUBLE, HUGEINT, moment, spelled
 from discretion.query.period import periods
 from discretion.query.place import placed
 from discretion.query.reference import computed
@@ -112,7 +112,8 @@ def key(node: exp.Expr, found: RowSet) -> Key:
     if listed_periods is not None and spanned is not None and spanned.span is not None:
         # A date outside the bounds is in no group, also if it lies in the same month as one within.
         typed = replace(typed, total=between(typed.total, spanned.total, *spanned.span, spanned.type))
-    return Key(name="", plain=value.plain, expression=typed.total, sql_type=sql_type, values=values, scalar=typed)
+    own = "FLOAT" if value.single else sql_type  # the nearest 32-bit number of a declared 0.1 is what rows hold
+    return Key(name="", plain=value.plain, expression=typed.total, sql_type=own, values=values, scalar=typed)
 
 
 def _spanned(key: Scalar, found: RowSet) -> Scalar | None:
@@ -166,6 +167,8 @@ def _image(key: Scalar, found: RowSet) -> tuple[Any, ...] | None:
     values = computed((key.tame if exact else key.tame.to(DOUBLE)).total, sql_type, given)
     if values is None:
         return None
+    if key.single:
+        values = tuple(one if one is None else spelled(one) for one in values)
     whole = key.kind == "number" and key.type != DOUBLE  # NULL stays, where a declared key gives it
     return tuple(dict.fromkeys(int(one) if whole and one is not None and one == int(one) else one for one in values))
 

@@ -6,6 +6,7 @@ added that could fail.
 """
 
 import re
+import struct
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -39,7 +40,8 @@ REACH = {  # the largest absolute value of each type of whole numbers
     "UHUGEINT": 2**128,
 }
 INTEGERS = tuple(name for name in REACH if name != "UHUGEINT")  # types of people and preferences that are whole numbers
-FLOATS = ("DOUBLE", "FLOAT", "REAL")
+SINGLES = ("FLOAT", "REAL")
+FLOATS = ("DOUBLE", *SINGLES)
 STORED_TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 NEVER_PEOPLE = ("BOOLEAN", "DATE", "TIME", "INTERVAL", "BLOB")  # what the types begin with that name nobody
 MOST_DIGITS = 38  # of a DECIMAL
@@ -114,6 +116,16 @@ def common(parts: Iterable[tuple[str, int]]) -> str:
         return HUGEINT
     before, after = zip(*(digits(*part) for part in parts), strict=True)
     return decimal(max(before), max(after))
+
+
+def single(value: Any) -> float:
+    """Return the 32-bit number that is nearest to one of less than 10^36."""
+    return float(struct.unpack("f", struct.pack("f", float(value)))[0])
+
+
+def spelled(value: float) -> float:
+    """Return a 32-bit number with as few digits as tell it apart: 0.1 and not 0.10000000149011612."""
+    return next(short for digits in range(6, 18) if single(short := float(f"{value:.{digits}g}")) == value)
 
 
 def constant(value: Any, sql_type: str) -> exp.Expr:

@@ -75,11 +75,13 @@ def arithmetic(node: exp.Expr, operands: Operands) -> Scalar:
         mixed(node, {left.kind, right.kind, "number"})
     if isinstance(node, exp.IntDiv) and not {left.type, right.type} <= {BIGINT, HUGEINT}:
         raise QueryRefused(f"{shown(node)} needs whole numbers. Write FLOOR(a / b).")
+    singles = _are_singles([left, right]) and not isinstance(node, exp.Pow)
+    left, right = _singles([left, right]) if singles else (left, right)
     real = isinstance(node, (exp.Div, exp.Pow))
     low, high = interval.span(node, left, right)
     shared, result, reach = (DOUBLE, DOUBLE, 0) if real else _meeting(node, left, right)
     known: dict[str, Any] = {"whole": left.whole and right.whole and not real, "low": low, "high": high}
-    known["values"] = interval.few_values(node, left, right)
+    known["values"] = None if singles else interval.few_values(node, left, right)
     each = [shared, shared] if shared else types.factors(*(types.digits(one.type, one.reach) for one in (left, right)))
     parts = [part.to(one, exact=True) for part, one in zip((left, right), each, strict=True)]
     divides = isinstance(node, (exp.Div, exp.IntDiv, exp.Mod))
@@ -89,7 +91,16 @@ def arithmetic(node: exp.Expr, operands: Operands) -> Scalar:
     bounded = low is not None and high is not None
     made = built(node, regrouped(operands, parts), sql_type=result, reach=reach, wild=result == DOUBLE, **known)
     exact = result != DOUBLE and not divides
-    return replace(made, required=made.required and (exact or bounded), total=made.total if not exact else _bare(made))
+    made = replace(made, required=made.required and (exact or bounded), total=made.total if not exact else _bare(made))
+    return _rounded_to_single(made) if singles else made
+
+
+def _rounded_to_single(made: Scalar) -> Scalar:
+    """A sum, difference, product or quotient of 32-bit numbers as one: a double is wide enough to be rounded again."""
+    total = try_cast(try_cast(made.total, "FLOAT"), DOUBLE)
+    sides = [abs(side) for side in (made.low, made.high) if side is not None]
+    fits = len(sides) == 2 and max(sides) < 10**38
+    return replace(made, total=total, single=True, required=made.required and fits, size=made.size + 2)
 
 
 def _meeting(node: exp.Expr, left: Scalar, right: Scalar) -> tuple[str, str, int]:
@@ -124,7 +135,7 @@ def real(node: exp.Expr, operands: Operands) -> Scalar:
     known: dict[str, Any] = {"low": low, "high": high, **extra}
     if isinstance(node, (exp.Neg, exp.Abs)):
         found = types.whole(part.reach) if part.type in (BIGINT, HUGEINT) else part.type
-        known |= {"reach": part.reach, "whole": part.whole, "wild": part.wild}
+        known |= {"reach": part.reach, "whole": part.whole, "wild": part.wild, "single": part.single}
         return built(node, {"this": part.to(found, exact=True)}, sql_type=found, **known)
     return _rounded(node, part, places, known)
 
@@ -196,7 +207,14 @@ def choice(node: exp.Expr, operands: Operands) -> Scalar:
     low, high = interval.clamped(node, parts) if clamps else (known.low, known.high)
     given = any(part.required or (part.literal and part.values) for part in parts)
     kept: dict[str, Any] = {"ignore_nulls": True} if clamps else {}
-    kept |= {"reach": known.reach, "narrow": known.narrow, "whole": known.whole, "low": low, "high": high}
+    kept |= {
+        "reach": known.reach,
+        "narrow": known.narrow,
+        "single": known.single,
+        "whole": known.whole,
+        "low": low,
+        "high": high,
+    }
     values = None if clamps else known.values
     result = built(node, regrouped(operands, parts), sql_type=known.type, longest=known.longest, values=values, **kept)
     return replace(result, required=given and not isinstance(node, exp.Nullif))
@@ -214,6 +232,7 @@ def merged(results: Sequence[Scalar]) -> Scalar:
         span=None,
         reach=max(part.reach for part in known),
         narrow=any(part.narrow or part.literal for part in known),
+        single=all(part.single for part in known),
         whole=all(part.whole for part in known),
         low=interval.least(lows),
         high=interval.most(highs),
@@ -239,10 +258,31 @@ def alike(node: exp.Expr, parts: Sequence[Scalar]) -> list[Scalar]:
     if not typed:
         return list(parts)
     if "number" in kinds:
+        parts = _singles(parts)
+        typed = [part for part in parts if part.kind != "null"]
         shared = types.common((part.type, part.reach) for part in typed)
     else:
         shared = "TIMESTAMP" if kinds == set(TIMES) else typed[0].type
     return [part.tame.to(shared) for part in parts]
+
+
+def _singles(parts: Sequence[Scalar]) -> list[Scalar]:
+    """Constants among 32-bit numbers as such, like the database: the 0.1 of a FLOAT column is not that of a double."""
+    return [_single(part) if _is_exact(part) else part for part in parts] if _are_singles(parts) else list(parts)
+
+
+def _are_singles(parts: Sequence[Scalar]) -> bool:
+    numbers = [part for part in parts if part.kind == "number"]
+    return any(part.single for part in numbers) and all(part.single or _is_exact(part) for part in numbers)
+
+
+def _is_exact(part: Scalar) -> bool:
+    return part.kind == "number" and part.literal and part.type != DOUBLE and bool(part.values)
+
+
+def _single(constant: Scalar) -> Scalar:
+    value = types.single(constant.value)
+    return replace(literal(value, DOUBLE, constant.plain), single=True, values=(types.spelled(value),))
 
 
 def _as_number(person: Scalar) -> Scalar:

@@ -138,7 +138,7 @@ def _added(function: Gathering, plain: exp.Expr, value: Scalar, row: _Row) -> Pe
     exact = value.type == BIGINT or (value.type.startswith("DECIMAL") and sum(_digits(value)) <= NARROW_DIGITS)
     grid = None if exact else _grid(plain, value, row.inner)
     low, high = value.low, value.high
-    like = replace(value, type=DOUBLE, reach=0, narrow=False, values=None, whole=False)
+    like = replace(value, type=DOUBLE, reach=0, narrow=False, single=False, values=None, whole=False)
     if function == "sum":
         low, high = _summed(value, _declared_rows(row.inner))
         whole = value.whole and (grid is None or grid.step.denominator == 1)

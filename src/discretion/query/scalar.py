@@ -39,6 +39,7 @@ class Scalar:
     reach: int = 0  # the largest absolute value a whole number of its type can have
     narrow: bool = False  # the database may hold it in fewer than 64 bits
     wild: bool = False  # a double that may be NaN or infinite, or a time that may be outside the years 1 to 9999
+    single: bool = False  # a double that stands for a 32-bit FLOAT, and is compared as one
     whole: bool = False  # a number without fraction
     low: Side = None  # the interval its values lie in, by interval arithmetic over declared bounds
     high: Side = None
@@ -244,6 +245,7 @@ def column(name: str, sql_type: str, relation: str, shown_as: str | None, longes
         type=found,
         reach=types.REACH.get(own, 0),
         narrow=found == BIGINT and own != BIGINT,
+        single=own in types.SINGLES,
         whole=own in types.REACH,
         values=TRUTH if found == "BOOLEAN" else None,
         longest=longest if found == "VARCHAR" else 0,
