@@ -48,7 +48,7 @@ java:
 # The environment is rebuilt when the lock or the project file changes, and reused otherwise.
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv --clear .venv
-	$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements.lock  # Python compiles what is imported
+	$(BIN)/pip install --quiet --no-compile --no-deps --require-hashes -r requirements.lock  # the lock names everything
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
