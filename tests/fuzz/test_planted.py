@@ -15,7 +15,7 @@ from sqlglot import exp
 from discretion.engines import engine
 from discretion.engines import statement as built
 from discretion.engines.duckdb import DuckDB
-from discretion.query import gather, operation, value
+from discretion.query import key, operation, value
 from discretion.query import kind as types
 from discretion.query.rowset import RowSet
 from fuzz.grammar import query
@@ -139,14 +139,12 @@ def repeated_rows(patch: pytest.MonkeyPatch) -> None:
 
 def keys_by_name(patch: pytest.MonkeyPatch) -> None:
     """UPPER(k) AS k in a subquery is taken for the declared key k, whose values are others."""
-    whole = gather._Gather.column
+    whole = key._image
 
-    def column(self: Any, name: str, node: exp.Expr) -> Any:
-        found = whole(self, name, node)
-        used = {one.name for one in node.find_all(exp.Column)}
-        return replace(found, columns=found.columns | ({name} & used & {"k", "e"}))
+    def image(value: Any, found: RowSet) -> Any:
+        return found.table.keys.get(value.plain.name, whole(value, found))
 
-    patch.setattr(gather._Gather, "column", column)
+    patch.setattr(key, "_image", image)
 
 
 ODD_DATES = [

@@ -158,7 +158,7 @@ def _image(key: Scalar, found: RowSet) -> tuple[Any, ...] | None:
     leaves = {(one.table, one.name) for one in nodes(key.total) if isinstance(one, exp.Column)}
     ((relation, name),) = leaves if len(leaves) == 1 else (("", ""),)
     known = _known(name, found) if relation == ROW else None
-    if known is None or isinstance(unbracketed(key.plain), exp.Column):
+    if known is None or (isinstance(unbracketed(key.plain), exp.Column) and key.domain() is not None):
         return None
     given, sql_type = known
     if not all(_fits(value, _typed(column(name, sql_type, ROW, None, 0))) for value in given):
