@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from served import COUNT
+from served import COUNT, served
 
 MOST = 100_000  # bytes
 PAGES = {
@@ -17,6 +17,13 @@ PAGES = {
         *("/steward/members", "/steward/use", "/steward/audit"),
     ),
 }
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory):
+    """Give a service of its own: others declare more tables, and the page to ask on lists the columns of all."""
+    with served(tmp_path_factory.mktemp("sizes")) as started:
+        yield started
 
 
 @pytest.mark.parametrize("role", PAGES)
