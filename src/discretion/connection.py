@@ -9,8 +9,8 @@ from typing import Any, cast
 from weakref import finalize
 
 from discretion import answer as flow
-from discretion import compound
-from discretion.answer import Paid, Question
+from discretion.answer import Paid, Question, compound
+from discretion.answer.outlook import Outlook, outlook
 from discretion.engines import Engine
 from discretion.engines.deferred import MEMORY, engine_of
 from discretion.errors import InvalidDeclaration
@@ -19,7 +19,6 @@ from discretion.guarantee import Model
 from discretion.ledger.answers import stored_answer
 from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.option import Options
-from discretion.outlook import Outlook, outlook
 from discretion.plan import Plan
 from discretion.query.parameter import Params, bound
 from discretion.release import Release

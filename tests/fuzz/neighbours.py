@@ -16,9 +16,9 @@ import duckdb
 import numpy as np
 from sqlglot import exp, parse_one
 
-from discretion.compound import divided
+from discretion.answer.compound import divided
+from discretion.answer.derived import made_up, rehearse
 from discretion.declaration.table import Table
-from discretion.derived import made_up, rehearse
 from discretion.engines import Rows
 from discretion.engines.duckdb.above import select_released
 from discretion.engines.duckdb.backend import DuckDBBackend

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discretion.derived import made_up
+from discretion.answer.derived import made_up
 from discretion.engines.duckdb.above import select_released
 from discretion.errors import EngineFailed, QueryRefused, Unsuitable
 from discretion.query import Query

@@ -1,7 +1,7 @@
 """Rescue: what becomes of a charge whose worker process died."""
 
 from discretion.answer import Paid
-from discretion.compound import restored
+from discretion.answer.compound import restored
 from discretion.errors import TableStopped
 from discretion.ledger import Ledger
 from discretion.ledger.clock import Clock

@@ -15,11 +15,11 @@ from threading import Lock
 from typing import Any, Literal
 
 from discretion.answer import Paid, Question
+from discretion.answer.outlook import Outlook
 from discretion.connection import Connection, connect
 from discretion.errors import DiscretionError
 from discretion.ledger.audit import LedgerAudit, audit_ledger
 from discretion.noise import repeatable_coins
-from discretion.outlook import Outlook
 from discretion.service.log import configure
 from discretion.service.shown import place_facts, plan_facts
 

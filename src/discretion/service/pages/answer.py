@@ -12,10 +12,10 @@ from pyarrow import csv, parquet
 from starlette.responses import Response
 
 from discretion.answer import Question
+from discretion.answer.outlook import Way
 from discretion.errors import DiscretionError
 from discretion.ledger.answers import stored_answer, stored_question
 from discretion.ledger.history import Asking
-from discretion.outlook import Way
 from discretion.release import Error, Release
 from discretion.service.endpoint import ENTRY, Call, Endpoint, Field
 from discretion.service.pages import page, words

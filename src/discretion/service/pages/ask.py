@@ -5,13 +5,13 @@ from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
+from discretion.answer.outlook import Outlook
+from discretion.answer.question import Question
 from discretion.declaration.table import Table
 from discretion.errors import DiscretionError, InvalidDeclaration
 from discretion.ledger.answers import stored_answer, stored_question
 from discretion.mechanisms import MECHANISMS, TOGETHER
-from discretion.outlook import Outlook
 from discretion.query.function import FUNCTIONS
-from discretion.question import Question
 from discretion.release import Release
 from discretion.service.endpoint import ENTRY, LONGEST_SQL, Call, Endpoint, Field
 from discretion.service.pages import page

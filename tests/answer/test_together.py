@@ -11,14 +11,13 @@ import pytest
 
 import discretion as dn
 from discretion import answer as flow
-from discretion import compound
-from discretion.answer import Paid, Question
+from discretion.answer import Paid, Question, compound
+from discretion.answer.state import State, distinct
 from discretion.declaration.table import Policy
 from discretion.engines.duckdb import DuckDB
 from discretion.errors import BudgetExhausted, QueryRefused, TableStopped
 from discretion.ledger.audit import audit_ledger
 from discretion.preference import MICRO
-from discretion.state import State, distinct
 
 BOTH = "SELECT region, COUNT(*) / (SELECT COUNT(*) FROM t WHERE age > 50) AS part FROM t GROUP BY region"
 OTHER = (

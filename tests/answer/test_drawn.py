@@ -12,12 +12,13 @@ import pyarrow as pa
 import pytest
 
 import discretion as dn
-from discretion import answer, compound, drawn
+from discretion import answer
+from discretion.answer import compound, drawn
+from discretion.answer.drawn import Drawn
+from discretion.answer.state import MOST_NAMED
 from discretion.declaration.table import Table
-from discretion.drawn import Drawn
 from discretion.noise import simulation
 from discretion.query import parse
-from discretion.state import MOST_NAMED
 
 REGIONS = ["N", "S", "W"]
 FIRST = "SELECT region, COUNT(*) AS n, SUM(age) AS s FROM t WHERE age > 20 GROUP BY region"

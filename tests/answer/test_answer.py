@@ -213,7 +213,7 @@ def test_a_long_question_is_parsed_while_nobody_waits(ledger, monkeypatch):
         return parsed(*arguments)
 
     monkeypatch.setattr("discretion.ledger.sqlite.PATIENCE_SECONDS", 0.1)
-    monkeypatch.setattr("discretion.compound.parse", slow)
+    monkeypatch.setattr("discretion.answer.compound.parse", slow)
     assert ask(COUNT, ledger).entry
 
 

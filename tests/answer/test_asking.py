@@ -6,9 +6,9 @@ import pytest
 
 from clinics import clinic
 from discretion.answer import Question
+from discretion.answer.state import earlier_identity_of, identity_of
 from discretion.errors import InvalidDeclaration, QueryRefused, Unsuitable
 from discretion.plan.option import checked, options_of
-from discretion.state import earlier_identity_of, identity_of
 
 COUNT = "SELECT COUNT(*) FROM patients WHERE smoker"
 MEDIAN = "SELECT MEDIAN(age) FROM patients"

@@ -7,9 +7,22 @@ from fractions import Fraction
 
 import pyarrow as pa
 
-from discretion.compound import Compound, concluded, kept, read, restored, together
+from discretion.answer.compound import Compound, concluded, kept, read, restored, together
+from discretion.answer.drawn import Drawn
+from discretion.answer.question import Question as Question
+from discretion.answer.state import (
+    State,
+    are_admitted,
+    containing,
+    distinct,
+    earlier_identity_of,
+    identity_of,
+    identity_together,
+    refuse_other_states,
+    rows_of,
+    states_of,
+)
 from discretion.declaration.enrolment import Enrolment
-from discretion.drawn import Drawn
 from discretion.engines import Cohorts, Engine, Rows
 from discretion.errors import BudgetExhausted, LedgerFailed, PlanOutdated, QueryRefused, SourceChanged
 from discretion.ledger import Ledger, Offer, Register, Snapshot
@@ -25,20 +38,7 @@ from discretion.plan.family import families
 from discretion.plan.flow import Manner
 from discretion.plan.within import smallest_share
 from discretion.query import Query
-from discretion.question import Question as Question
 from discretion.release import Release
-from discretion.state import (
-    State,
-    are_admitted,
-    containing,
-    distinct,
-    earlier_identity_of,
-    identity_of,
-    identity_together,
-    refuse_other_states,
-    rows_of,
-    states_of,
-)
 from discretion.statistics import Statistics
 
 NO_TICKS = Clock()

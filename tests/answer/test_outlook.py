@@ -6,9 +6,9 @@ import pytest
 
 from clinics import clinic
 from discretion.answer import Question
+from discretion.answer.outlook import _others, _relative
 from discretion.deviation import Error
 from discretion.errors import BudgetExhausted, QueryRefused
-from discretion.outlook import _others, _relative
 
 COUNT = "SELECT COUNT(*) FROM patients WHERE smoker"
 GROUPED = "SELECT region, AVG(age), COUNT(*) FROM patients GROUP BY region ORDER BY region"
@@ -101,7 +101,7 @@ def test_fewer_groups_and_fewer_columns_are_questions_of_their_own(db):
 
 
 def test_when_nothing_helps_the_most_promising_are_told(db, monkeypatch):
-    monkeypatch.setattr("discretion.outlook.SHARES", (0.0001,))
+    monkeypatch.setattr("discretion.answer.outlook.SHARES", (0.0001,))
     ways = db.outlook(Question(sql="SELECT AVG(income) FROM patients", share=0.00005)).ways
     assert ways
     assert all(way.silent for way in ways)

@@ -22,9 +22,9 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from discretion.answer.propagation import MOST, Moves, ReleasedValue
 from discretion.engines.keytable import key_array
 from discretion.noise import Floats, simulation
-from discretion.propagation import MOST, Moves, ReleasedValue
 from discretion.query import Query
 from discretion.query.division import PART, Division
 from discretion.release import Error, Release

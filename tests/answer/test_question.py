@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from clinics import clinic
+from discretion.answer.question import Question
 from discretion.errors import InvalidDeclaration
 from discretion.ledger import Ledger
 from discretion.ledger.answers import stored_question
-from discretion.question import Question
 
 ASKED = [
     {},

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
+from discretion.answer.question import Question
 from discretion.declaration.enrolment import Enrolment
 from discretion.declaration.table import Table
 from discretion.engines import Engine, is_object
 from discretion.errors import EngineFailed, SourceChanged
 from discretion.ledger import Register
 from discretion.query import Query
-from discretion.question import Question
 
 OTHER_STATE = "The source of {name!r} is not in the state that was admitted. Its steward can admit it with `refresh`."
 VERSIONS = {"variance": 2}  # of aggregates that were computed differently before; all others have version 1

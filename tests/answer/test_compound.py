@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import discretion as dn
-from discretion import compound, derived
+from discretion.answer import compound, derived
+from discretion.answer.propagation import Moves, ReleasedValue
 from discretion.engines.duckdb import above
 from discretion.errors import BudgetExhausted, QueryRefused
 from discretion.noise import simulation
-from discretion.propagation import Moves, ReleasedValue
 from discretion.query import division
 from discretion.release import Error
 

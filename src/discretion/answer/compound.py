@@ -9,9 +9,9 @@ from itertools import compress
 
 from sqlglot import exp
 
+from discretion.answer.derived import derive, rehearse
+from discretion.answer.drawn import Drawn
 from discretion.declaration.table import Table
-from discretion.derived import derive, rehearse
-from discretion.drawn import Drawn
 from discretion.errors import QueryRefused
 from discretion.plan import FROM_ONE, SPLIT, Plan
 from discretion.plan.choice import Choice
