@@ -18,10 +18,10 @@ import discretion
 from discretion import arrays, errors
 from discretion.cli import app
 from discretion.connection import Connection
+from discretion.connection.stewardship import Stewardship
 from discretion.declaration.table import Policy
 from discretion.engines.deferred import ENGINES
 from discretion.mechanisms import MECHANISMS
-from discretion.stewardship import Stewardship
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from discretion.connection.protection import Protection
 from discretion.declaration.concern import Concern, told
 from discretion.declaration.enrolment import Enrolment
 from discretion.declaration.notice import notices
@@ -21,7 +22,6 @@ from discretion.ledger.clock import Clock
 from discretion.ledger.listing import Balance, History
 from discretion.ledger.moving import EnteredBy
 from discretion.parameter import checked, given
-from discretion.protection import Protection
 from discretion.query.quotation import known_names, without_literals
 from discretion.render.listing import Listing
 

@@ -11,6 +11,7 @@ from weakref import finalize
 from discretion import answer as flow
 from discretion.answer import Paid, Question, compound
 from discretion.answer.outlook import Outlook, outlook
+from discretion.connection.stewardship import Stewardship
 from discretion.engines import Engine
 from discretion.engines.deferred import MEMORY, engine_of
 from discretion.errors import InvalidDeclaration
@@ -22,7 +23,6 @@ from discretion.mechanisms.option import Options
 from discretion.plan import Plan
 from discretion.query.parameter import Params, bound
 from discretion.release import Release
-from discretion.stewardship import Stewardship
 
 SERVICE = ("http://", "https://")
 FORGOTTEN = ":memory:"
