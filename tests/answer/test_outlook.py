@@ -7,8 +7,8 @@ import pytest
 from clinics import clinic
 from discretion.answer import Question
 from discretion.answer.outlook import _others, _relative
-from discretion.deviation import Error
 from discretion.errors import BudgetExhausted, QueryRefused
+from discretion.release.error import Error
 
 COUNT = "SELECT COUNT(*) FROM patients WHERE smoker"
 GROUPED = "SELECT region, AVG(age), COUNT(*) FROM patients GROUP BY region ORDER BY region"

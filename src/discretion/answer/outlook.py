@@ -9,12 +9,12 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from discretion.answer import Question, outlook_of
-from discretion.deviation import Error
 from discretion.errors import DiscretionError
 from discretion.ledger import Cohort, Ledger, Offer
 from discretion.plan import Plan
 from discretion.plan.assumption import CLAIMS
 from discretion.preference import MICRO
+from discretion.release.error import Error
 from discretion.statistics import Aggregate
 
 ENOUGH = 3  # ways to a useful answer that are offered

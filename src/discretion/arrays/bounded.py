@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from discretion.arrays.question import ArrayChoices, answer
-from discretion.calendar import days, moment
 from discretion.engines.values import Column, dates, numbers
 from discretion.errors import InvalidDeclaration
 from discretion.release import Release
+from discretion.release.calendar import days, moment
 from discretion.statistics import CANDIDATES, MOST_CELLS, Kind, gridded
 
 LARGEST_BOUND = 1e100  # beyond it doubles overflow, and the noise too

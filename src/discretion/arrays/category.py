@@ -9,7 +9,6 @@ import numpy as np
 
 from discretion.arrays.bounded import Bounds, bounds_of, is_dates
 from discretion.arrays.question import ArrayChoices, By, Epsilon, Keys, answer
-from discretion.calendar import days
 from discretion.engines.arrays import ArrayColumn
 from discretion.engines.values import Column, Grouping, bits, categories_of, dates, intervals_of, numbers
 from discretion.errors import InvalidDeclaration
@@ -19,6 +18,7 @@ from discretion.mechanisms.option import MechanismName, Options
 from discretion.noise import Rng
 from discretion.parameter import checked
 from discretion.release import Release
+from discretion.release.calendar import days
 from discretion.statistics import Aggregate
 
 COUNT = Aggregate(kind="count", protects="value")

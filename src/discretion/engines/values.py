@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from discretion.calendar import MICROSECONDS
 from discretion.engines.arrays import ArrayColumn
 from discretion.errors import InvalidDeclaration
 from discretion.noise import Floats
 from discretion.preference import Integers
+from discretion.release.calendar import MICROSECONDS
 
 Column = ArrayLike | Sequence[object]  # NumPy, pandas, Polars, Arrow, or a list; one value per row
 NOBODY = -1  # no group, or no person

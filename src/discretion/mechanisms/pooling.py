@@ -15,8 +15,8 @@ from discretion.mechanisms.form import FIRST, ROWS, Form, is_affine, moments, si
 from discretion.mechanisms.small_area import TAILS, Design, Posterior
 from discretion.noise import Floats
 from discretion.preference import MICRO, Specification
-from discretion.relation import Band, Relation
 from discretion.release import Error
+from discretion.release.relation import Band, Relation
 from discretion.statistics import Aggregate
 
 SIDES = (*TAILS, *(1 - tail for tail in TAILS))

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from discretion.calendar import days, outwards
-from discretion.deviation import Error as Error
 from discretion.errors import InvalidDeclaration
 from discretion.extra import require
 from discretion.guarantee import Guarantee
-from discretion.relation import Relation, draw
-from discretion.render import advice
+from discretion.release import advice
+from discretion.release.calendar import days, outwards
+from discretion.release.error import Error as Error
+from discretion.release.relation import Relation, draw
 from discretion.render.explanation import Explanation
 from discretion.render.listing import as_frame
 from discretion.render.number import KEPT, between, ends, number, percent, rounded

@@ -7,7 +7,7 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 from discretion.errors import InvalidDeclaration
-from discretion.relation import Relation
+from discretion.release.relation import Relation
 
 WIDE = 0.1  # an error beyond this part of the answer calls for a comparison of assumptions
 
