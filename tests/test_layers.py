@@ -15,9 +15,8 @@ SRC = Path(discretion.__file__).parent
 
 LAYERS = [
     "errors",
-    "extra",
     "render release.calendar",
-    "preference parameter release.advice",
+    "preference release.advice",
     "guarantee noise release.relation",
     "release.error",
     "statistics release",

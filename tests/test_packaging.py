@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from discretion.extra import EXTRAS
+from discretion.errors import EXTRAS
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 NEEDS = """
 import json
 import discretion as dn
-from discretion import extra, learn
+from discretion import errors, learn
 
 def told(act):
     try:
@@ -40,8 +40,8 @@ print(json.dumps({
     "learn": told(lambda: learn.LinearRegression),
     "plots": told(release.plot_relation),
     "pandas": told(release.to_pandas),
-    "oidc": told(lambda: extra.require("oidc", "Signing in")),
-    "peers": told(lambda: extra.require("peers", "Comparing profiles")),
+    "oidc": told(lambda: errors.require("oidc", "Signing in")),
+    "peers": told(lambda: errors.require("peers", "Comparing profiles")),
 }))
 """
 

@@ -1,4 +1,4 @@
-"""The whole error tree, and who can mend each error.
+"""The whole error tree, who can mend each error, and what to install if a library is missing.
 
 DiscretionError
 ├── InvalidPreference   a privacy choice is malformed             → whoever wrote the specification
@@ -21,6 +21,7 @@ No message quotes a value from a row, a person or a person's balance.
 
 from collections import abc
 from difflib import get_close_matches
+from importlib.util import find_spec
 
 WIDEST = 100  # characters of a line that are shown around the place of a mistake
 
@@ -123,3 +124,39 @@ def did_you_mean(name: str, known: abc.Iterable[str]) -> str:
     spelled = {one.lower(): one for one in known}
     nearest = get_close_matches(name.lower(), spelled, n=1, cutoff=0.7)
     return f" Did you mean {spelled[nearest[0]]!r}?" if nearest else ""
+
+
+# Extras -------------------------------------------------------------------------------------------------------------
+
+EXTRAS = {
+    "postgres": ("psycopg", "adbc_driver_postgresql"),
+    "excel": ("python_calamine",),
+    "plots": ("matplotlib",),
+    "learn": ("sklearn",),
+    "peers": ("cryptography", "gmpy2", "phe"),
+    "serve": ("starlette", "uvicorn", "jinja2", "httpx", "segno"),
+    "oidc": ("joserfc",),
+    "spark": ("pyspark",),
+    "lakehouse": ("deltalake", "pyiceberg"),
+}
+KNOWN_AS = {"sklearn": "scikit-learn", "matplotlib": "Matplotlib", "python_calamine": "python-calamine"}
+
+
+def require(extra: str, what: str, *libraries: str) -> None:
+    """Refuse `what` if a library of an extra is missing, and say what to install."""
+    if told := missing(extra, what, *libraries):
+        raise InvalidDeclaration(told)
+
+
+def missing(extra: str, what: str, *libraries: str) -> str:
+    """Say which libraries `what` lacks and what to install; '' if nothing is missing."""
+    lacking = [one for one in libraries or EXTRAS.get(extra, (extra,)) if find_spec(one) is None]
+    return needed(extra, what, *lacking) if lacking else ""
+
+
+def needed(extra: str, what: str, *lacking: str) -> str:
+    """Say that `what` needs these libraries, and what to install."""
+    names = ", ".join(KNOWN_AS.get(one, one) for one in lacking)
+    verb = "is" if len(lacking) == 1 else "are"
+    package = f"'discretion[{extra}]'" if extra in EXTRAS else extra
+    return f"{what} needs {names}, which {verb} not installed. Install it with: pip install {package}"

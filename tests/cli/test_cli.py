@@ -254,7 +254,7 @@ def test_the_demo_tells_the_whole_story_twice(folder):
 
 
 def test_the_demo_says_so_where_plots_cannot_be_drawn(folder, monkeypatch):
-    monkeypatch.setattr("discretion.extra.find_spec", lambda name: None)
+    monkeypatch.setattr("discretion.errors.find_spec", lambda name: None)
     assert "pip install 'discretion[plots]'" in run("demo --output clinic").output
 
 

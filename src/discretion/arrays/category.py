@@ -9,6 +9,7 @@ import numpy as np
 
 from discretion.arrays.bounded import Bounds, bounds_of, is_dates
 from discretion.arrays.question import ArrayChoices, By, Epsilon, Keys, answer
+from discretion.declaration.parameter import checked
 from discretion.engines.arrays import ArrayColumn
 from discretion.engines.values import Column, Grouping, bits, categories_of, dates, intervals_of, numbers
 from discretion.errors import InvalidDeclaration
@@ -16,7 +17,6 @@ from discretion.guarantee import Model, Protects
 from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.option import MechanismName, Options
 from discretion.noise import Rng
-from discretion.parameter import checked
 from discretion.release import Release
 from discretion.release.calendar import days
 from discretion.statistics import Aggregate

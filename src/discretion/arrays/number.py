@@ -6,12 +6,12 @@ from math import inf, sqrt
 
 from discretion.arrays.bounded import Bounds, numeric
 from discretion.arrays.question import ArrayChoices, By, Epsilon, Keys
+from discretion.declaration.parameter import checked
 from discretion.engines.values import Column
 from discretion.guarantee import Model, Protects
 from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.option import MechanismName, Options
 from discretion.noise import Rng
-from discretion.parameter import checked
 from discretion.release import Error, Release
 
 TAILS = (0.25, 0.1, 0.05, 0.025, 0.005, 0.0005, 5e-10)  # at which the interval of a standard deviation is worked out

@@ -10,13 +10,13 @@ import numpy as np
 
 from discretion.arrays.bounded import Bounds, Grid, numeric
 from discretion.arrays.question import ArrayChoices, By, Epsilon, Keys
+from discretion.declaration.parameter import checked
 from discretion.engines.values import Column
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Model, Protects
 from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.option import MechanismName, Options
 from discretion.noise import Rng
-from discretion.parameter import checked
 from discretion.release import Release
 
 MIDDLE = Fraction(1, 2)

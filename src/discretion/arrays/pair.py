@@ -6,6 +6,7 @@ from math import isfinite
 
 from discretion.arrays.bounded import NumberBounds, bounds_of, is_dates
 from discretion.arrays.question import ArrayChoices, By, Epsilon, Keys, answer, most_rows, refuse_other_length
+from discretion.declaration.parameter import checked
 from discretion.engines.arrays import PairColumn
 from discretion.engines.values import Column, numbers
 from discretion.errors import InvalidDeclaration
@@ -13,7 +14,6 @@ from discretion.guarantee import Protects
 from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.paired import PARTS
 from discretion.noise import Rng
-from discretion.parameter import checked
 from discretion.release import Release
 from discretion.statistics import Pair, PairStatistic, pair_sum
 

@@ -20,8 +20,7 @@ from discretion.cli.plot import draw_accuracy
 from discretion.cli.serve import load
 from discretion.connection import Connection, connect
 from discretion.declaration.table import Table
-from discretion.errors import QueryRefused
-from discretion.extra import missing
+from discretion.errors import QueryRefused, missing
 from discretion.noise import simulation
 from discretion.render.terminal import show, working
 

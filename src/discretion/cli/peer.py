@@ -9,7 +9,7 @@ import typer
 
 from discretion.cli import option
 from discretion.cli.later import Later
-from discretion.extra import require
+from discretion.errors import require
 from discretion.render.sheet import Sheet, amount
 
 if TYPE_CHECKING:

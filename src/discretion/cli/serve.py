@@ -15,8 +15,7 @@ import discretion as dn
 from discretion.cli import option, typed
 from discretion.cli.later import Later
 from discretion.cli.session import PLACE, SERVICE
-from discretion.errors import InvalidDeclaration
-from discretion.extra import require
+from discretion.errors import InvalidDeclaration, require
 from discretion.render.sheet import Sheet, to_json
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from discretion.answer.outlook import Outlook, outlook
 from discretion.connection.stewardship import Stewardship
 from discretion.engines import Engine
 from discretion.engines.deferred import MEMORY, engine_of
-from discretion.errors import InvalidDeclaration
-from discretion.extra import require
+from discretion.errors import InvalidDeclaration, require
 from discretion.guarantee import Model
 from discretion.ledger.answers import stored_answer
 from discretion.mechanisms.belief import Assume

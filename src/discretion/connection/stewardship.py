@@ -12,6 +12,7 @@ from discretion.connection.protection import Protection
 from discretion.declaration.concern import Concern, told
 from discretion.declaration.enrolment import Enrolment
 from discretion.declaration.notice import notices
+from discretion.declaration.parameter import checked, given
 from discretion.declaration.table import LONGEST_TEXT, Bounds, LookupSource, Policy, Table, TableList
 from discretion.engines import Engine
 from discretion.engines.steward import Steward, copies_of
@@ -21,7 +22,6 @@ from discretion.ledger.audit import LedgerAudit, audit_ledger
 from discretion.ledger.clock import Clock
 from discretion.ledger.listing import Balance, History
 from discretion.ledger.moving import EnteredBy
-from discretion.parameter import checked, given
 from discretion.query.quotation import known_names, without_literals
 from discretion.render.listing import Listing
 

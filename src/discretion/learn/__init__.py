@@ -6,7 +6,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from discretion.extra import require
+from discretion.errors import require
 from discretion.learn.local import answer_locally
 from discretion.learn.own import choose
 from discretion.learn.personalize import personalize

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discretion.declaration.parameter import checked, given
 from discretion.errors import InvalidDeclaration, QueryRefused, Unsuitable
 from discretion.guarantee import Arithmetic, Guarantee, Protects
 from discretion.learn.ensemble import Rule, combine
@@ -18,7 +19,6 @@ from discretion.learn.people import People, people
 from discretion.learn.run import Run, Utility, plan
 from discretion.mechanisms.level import Level
 from discretion.noise import Rng
-from discretion.parameter import checked, given
 from discretion.preference import MICRO, Integers, Specification
 from discretion.release import Error, Release
 

@@ -10,8 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from discretion.errors import LedgerFailed
-from discretion.extra import needed
+from discretion.errors import LedgerFailed, needed
 from discretion.ledger.sqlite import PATIENCE_SECONDS
 
 IDLE_SECONDS = 45  # a stopped program must let go of the lock before those who wait for it give up

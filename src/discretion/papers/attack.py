@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from discretion import noise
-from discretion.errors import InvalidDeclaration
-from discretion.extra import require
+from discretion.errors import InvalidDeclaration, require
 from discretion.mechanisms import Belief, exponential, smooth
 from discretion.mechanisms.local import release_individual
 from discretion.noise import Floats, Rng

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from discretion.extra import require
+from discretion.errors import require
 from discretion.papers import FIGURES, Job, compute, expected_seconds, plan
 from discretion.papers.figure import Computed
 from discretion.papers.kept import keep, kept

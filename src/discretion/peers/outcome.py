@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from discretion.extra import missing
+from discretion.errors import missing
 from discretion.preference import MICRO, Integers
 from discretion.render.sheet import Sheet, Shown, amount
 from discretion.social.recall import Split, f1, precision, random_recall, recall

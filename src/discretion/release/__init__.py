@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from discretion.errors import InvalidDeclaration
-from discretion.extra import require
+from discretion.errors import InvalidDeclaration, require
 from discretion.guarantee import Guarantee
 from discretion.release import advice
 from discretion.release.calendar import days, outwards

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from discretion.extra import require
+from discretion.errors import require
 from discretion.render.sheet import Sheet, Shown
 
 if TYPE_CHECKING:

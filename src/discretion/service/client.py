@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from discretion.declaration.concern import told
+from discretion.declaration.parameter import checked, given
 from discretion.declaration.table import LONGEST_TEXT, Bounds, LookupSource, Policy, Table, TableList
 from discretion.errors import InvalidDeclaration
 from discretion.guarantee import Model
@@ -25,7 +26,6 @@ from discretion.ledger.replay import Finding
 from discretion.mechanisms.belief import Assume
 from discretion.mechanisms.option import Options
 from discretion.noise import secret_bytes
-from discretion.parameter import checked, given
 from discretion.query.parameter import Params, bound
 from discretion.release import Release
 from discretion.render.listing import Listing

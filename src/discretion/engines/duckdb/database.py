@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from discretion.declaration.source import Source
 from discretion.engines.duckdb.place import named
-from discretion.errors import EngineFailed, InvalidDeclaration
-from discretion.extra import require
+from discretion.errors import EngineFailed, InvalidDeclaration, require
 
 BATCH = 65_536
 _SHARED: Any = {"isolation_level": None, "check_same_thread": False}  # rows are taken by a thread of the database

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from discretion.declaration.source import DELTA, ICEBERG, Source
-from discretion.errors import EngineFailed, InvalidDeclaration
-from discretion.extra import require
+from discretion.errors import EngineFailed, InvalidDeclaration, require
 
 KINDS = ("delta", "iceberg")
 MOST_FILES = 10_000  # a declaration in the ledger names them all

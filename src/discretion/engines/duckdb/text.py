@@ -18,8 +18,7 @@ import pyarrow as pa
 from discretion.declaration.source import Source
 from discretion.engines.duckdb.place import named, quoted
 from discretion.engines.duckdb.safe import without_blanks
-from discretion.errors import InvalidDeclaration
-from discretion.extra import require
+from discretion.errors import InvalidDeclaration, require
 from discretion.query.kind import INTEGERS
 
 STAGED = "staged"

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from discretion.errors import EngineFailed, InvalidDeclaration
-from discretion.extra import needed
+from discretion.errors import EngineFailed, InvalidDeclaration, needed
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # about versions of pandas, which is not used here
