@@ -20,7 +20,7 @@ from discretion.cli import app
 from discretion.connection import Connection
 from discretion.connection.stewardship import Stewardship
 from discretion.declaration.table import Policy
-from discretion.engines.deferred import ENGINES
+from discretion.engines import ENGINES
 from discretion.mechanisms import MECHANISMS
 
 ROOT = Path(__file__).parent.parent

@@ -16,7 +16,7 @@ SRC = Path(discretion.__file__).parent
 LAYERS = [
     "errors",
     "render release.calendar",
-    "preference release.advice",
+    "preference",
     "guarantee noise release.relation",
     "release.error",
     "statistics release",

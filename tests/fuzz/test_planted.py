@@ -105,8 +105,7 @@ def unbounded_texts(patch: pytest.MonkeyPatch) -> None:
     no_rehearsal(patch)
     patch.setattr(import_module("discretion.query.scalar"), "MOST_TEXT", 10**9)  # the package has a function scalar
     patch.setattr("discretion.query.MOST_MADE", 10**12)
-    for module in ("discretion.query", "discretion.query.text"):
-        patch.setattr(f"{module}.refuse_deep", lambda *_: None)
+    patch.setattr("discretion.query.refuse_deep", lambda *_: None)
     whole = World._table
     patch.setattr(World, "_table", lambda *given: replace(whole(*given), longest_text=10_000))
 

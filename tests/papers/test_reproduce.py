@@ -12,10 +12,10 @@ from discretion.cli import app
 from discretion.errors import InvalidDeclaration
 from discretion.noise import simulation
 from discretion.papers import FIGURES, compute, plan
+from discretion.papers.command import count, fill
 from discretion.papers.data import census, census_file, items_file, recognise
 from discretion.papers.figure import Effort, reproduce
 from discretion.papers.networks import people
-from discretion.papers.page import count, fill
 
 ROOT = Path(__file__).parent.parent.parent
 SHARED = ROOT.parent / "shared" / "data"

@@ -8,10 +8,10 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from discretion import errors
-from discretion.service.openapi import document
 from discretion.service.permission import PERMISSIONS
 from discretion.service.problem import STATUS, as_json
 from discretion.service.routes import ENDPOINTS
+from discretion.service.routes.operation import document
 from discretion.service.shown import ARROW
 from served import COUNT
 

@@ -23,8 +23,7 @@ from discretion.engines import Engine
 from discretion.errors import BudgetExhausted, ServiceFailed, TableStopped
 from discretion.ledger.audit import audit_ledger
 from discretion.noise import coin_key, repeatable_coins
-from discretion.service.pool import Job, Limits, Worker, WorkerPool
-from discretion.service.turn import Turns
+from discretion.service.pool import Job, Limits, Turns, Worker, WorkerPool
 from discretion.service.worker import Task, WorkerTerms
 from served import COUNT, Served, served
 

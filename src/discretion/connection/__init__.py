@@ -12,8 +12,7 @@ from discretion import answer as flow
 from discretion.answer import Paid, Question, compound
 from discretion.answer.outlook import Outlook, outlook
 from discretion.connection.stewardship import Stewardship
-from discretion.engines import Engine
-from discretion.engines.deferred import MEMORY, engine_of
+from discretion.engines import MEMORY, Engine, engine_of
 from discretion.errors import InvalidDeclaration, require
 from discretion.guarantee import Model
 from discretion.ledger.answers import stored_answer

@@ -1,4 +1,4 @@
-"""Answers: a delivered answer is found by the entry that paid for it."""
+"""Answers: a delivered answer is found by the entry that paid for it, and a charge that no answer came of."""
 
 import sqlalchemy as sa
 
@@ -22,3 +22,13 @@ def stored_question(ledger: Ledger, id: str) -> Asking | None:
     with ledger._store.reading() as db:
         paid = find(db, id)
         return asking(db, paid) if paid.kind == "charge" else None
+
+
+def lost_charge(ledger: Ledger, question: str, analyst: str) -> str:
+    """Return the charge of this question by this analyst that no entry has ended, "" if there is none."""
+    paid, later = schema.entry.c, schema.entry.alias().c
+    ended = sa.exists(sa.select(later.seq).where(later.settles == paid.seq))
+    query = sa.select(schema.entry).where(paid.question == question, paid.kind == "charge", ~ended)
+    with ledger._store.reading() as db:
+        found = [read(row) for row in db.execute(query)]
+    return next((entry.id for entry in found if entry.facts["analyst"] == analyst), "")

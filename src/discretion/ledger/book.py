@@ -16,9 +16,8 @@ from discretion.guarantee import PICO, Guarantee, Model
 from discretion.ledger import moving, schema, spend
 from discretion.ledger.chain import Entry, entries, find, verify_tip
 from discretion.ledger.clock import Clock
-from discretion.ledger.history import Asking, askings, history
+from discretion.ledger.history import Asking, DeclaredCharges, askings, history
 from discretion.ledger.moving import EnteredBy
-from discretion.ledger.notice import DeclaredCharges
 from discretion.ledger.offer import Cohort, Offer
 from discretion.ledger.people import person_text
 from discretion.ledger.receipt import Receipt, Use, receipt, uses

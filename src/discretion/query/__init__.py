@@ -6,7 +6,10 @@ from itertools import product
 from math import isfinite, prod
 from typing import Any
 
+import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import TokenType
 
 from discretion.declaration.table import Table
 from discretion.errors import QueryRefused
@@ -19,6 +22,7 @@ from discretion.query.key import bare, keys
 from discretion.query.listed import spread
 from discretion.query.output import Order, Output, OutputColumn
 from discretion.query.partner import refuse_names
+from discretion.query.place import unfinished
 from discretion.query.relation import ALLOWED, Tables, clauses, relation
 from discretion.query.released import evaluate, typed
 from discretion.query.rowset import (
@@ -34,7 +38,6 @@ from discretion.query.rowset import (
     with_partners,
 )
 from discretion.query.scalar import only, pieces, refuse_deep, within
-from discretion.query.text import one_select, statement
 from discretion.statistics import Aggregate
 
 __all__ = [
@@ -56,6 +59,9 @@ MOST_GROUPS = 10_000
 # Characters of all texts that a query makes of one row. A thread of the database holds them for 2,048 rows at once,
 # outside of its memory limit: 0.4 GB if every character takes four bytes.
 MOST_MADE = 50_000
+LONGEST = 20_000  # characters of a query
+DEEPEST = 60  # levels of nesting
+_STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,3 +288,56 @@ def _text(query: Query, found: RowSet) -> str:
         select = select.order_by(ordered)
     select = select.limit(query.limit) if query.limit is not None else select
     return str((select.offset(query.offset) if query.offset else select).sql("duckdb", comments=False))
+
+
+def one_select(sql: str) -> exp.Select:
+    """The one SELECT that a text holds."""
+    tree = statement(sql)
+    if isinstance(tree, exp.SetOperation):
+        raise QueryRefused(f"{type(tree).__name__.upper()} joins several questions. Ask them one by one.")
+    if not isinstance(tree, exp.Select):
+        raise QueryRefused(f"{type(tree).__name__.upper()} is not a question. Only SELECT is answered.")
+    return tree
+
+
+def statement(sql: str) -> exp.Expr:
+    """The one statement that a text holds."""
+    if len(sql) > LONGEST:
+        raise QueryRefused(f"A query may have {LONGEST:,} characters at most, got {len(sql):,}.")
+    if "\0" in sql or any("\ud800" <= sign <= "\udfff" for sign in sql):
+        raise QueryRefused("The query contains an invalid character (NUL or a lone surrogate). Remove it.")
+    try:
+        tokens = [token for token in sqlglot.tokenize(sql, dialect="duckdb") if token.text != ";"]
+        if tokens and tokens[0].token_type not in _STARTS:
+            raise QueryRefused(f"{tokens[0].text.upper()[:20]} is not a question. Only SELECT is answered.")
+        parsed = sqlglot.parse(sql, dialect="duckdb")
+        statements = [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)]
+    except SqlglotError as failure:
+        raise unfinished(sql, failure) from None
+    if not statements:
+        raise QueryRefused("The question is empty. Write a SELECT.")
+    if len(statements) != 1:
+        raise QueryRefused(f"One question at a time: this text has {len(statements)} statements.")
+    tree = statements[0]
+    while isinstance(tree, exp.Subquery) and not any(v for k, v in tree.args.items() if k != "this"):
+        tree = tree.this
+    tree = _balanced(tree)
+    refuse_deep([tree], DEEPEST)
+    return tree
+
+
+def _balanced(tree: exp.Expr) -> exp.Expr:
+    """The same question with every chain of AND or OR as a tree of few levels."""
+    for chain in [node for node in tree.find_all(exp.And, exp.Or) if type(node.parent) is not type(node)]:
+        parts, nodes = [], [chain]
+        while nodes:
+            node = nodes.pop()
+            if type(node) is type(chain):
+                nodes += [node.expression, node.this]
+            else:
+                parts.append(node)
+        while len(parts) > 1:
+            pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+            parts = [type(chain)(this=p[0], expression=p[1]) if len(p) == 2 else p[0] for p in pairs]
+        chain.replace(parts[0])
+    return tree

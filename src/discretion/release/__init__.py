@@ -11,13 +11,12 @@ import pyarrow as pa
 
 from discretion.errors import InvalidDeclaration, require
 from discretion.guarantee import Guarantee
-from discretion.release import advice
 from discretion.release.calendar import days, outwards
 from discretion.release.error import Error as Error
 from discretion.release.relation import Relation, draw
 from discretion.render.explanation import Explanation
 from discretion.render.listing import as_frame
-from discretion.render.number import KEPT, between, ends, number, percent, rounded
+from discretion.render.number import KEPT, between, ends, number, percent, rounded, upwards
 from discretion.render.sheet import Sheet, Shown
 
 if TYPE_CHECKING:
@@ -157,9 +156,7 @@ class Release(Shown):
                     "that of the nearest number that is possible."
                 )
             if self.within is not None and (far := sum(e.reach(v) > KEPT * self.within for v, e in answers)):
-                remarks.append(
-                    f"{name}: {advice.missed(self.within, far, len(self), estimated=name in self.relations())}"
-                )
+                remarks.append(f"{name}: {missed(self.within, far, len(self), estimated=name in self.relations())}")
             within = [(value, error) for value, error in answers if error.limits is not None]
             if within and all(error.says_nothing(value) for value, error in within):
                 remarks.append(f"{name}: too much noise to say anything; the truth may be anywhere that is possible. ")
@@ -170,7 +167,7 @@ class Release(Shown):
         """Say what would make an answer that says nothing better; noise shrinks in proportion to the share."""
         ratios = [2 * e.width / (e.limits[1] - e.limits[0]) for e in errors if e.limits and e.unit == "value"]
         known = [ratio for ratio in ratios if 1 < ratio < inf]
-        larger = advice.larger_share(max(known), self.share) if known else "a larger share"
+        larger = larger_share(max(known), self.share) if known else "a larger share"
         fewer = "fewer columns or groups" if len(self.errors) > 1 or len(self) > 1 else ""
         assumption = "an assumption you can defend" if any(error.assumable for error in errors) else ""
         ways = [way for way in (larger, fewer, assumption) if way]
@@ -338,3 +335,24 @@ def _end(value: Any, error: Error, end: int) -> Any:
 
 def _dates(value: date, error: Error) -> str:
     return " to ".join(str(end) for end in outwards(*error.interval(float(days(value))), value))
+
+
+def larger_share(times: float, share: float | None) -> str:
+    """Say how much more must be spent before an interval is half of what is possible; '' if nobody has that much."""
+    half = "the interval would then be about half of what is possible"
+    if share is None:
+        return f"about {ceil(times):,} times the epsilon ({half})"
+    if times * share > 1:
+        return ""
+    return f"share={min(upwards(times * share, 2), 1.0):g} instead of {share:g} ({half})"
+
+
+def missed(within: float, cells: int, rows: int, *, estimated: bool) -> str:
+    """Say that an error is larger than the one asked for, and why; `estimated`: from the release itself."""
+    where = f" in {cells:,} of {rows:,} rows" if rows > 1 else ""
+    also = "; under `gradual` it also depends on the relation that is found" if estimated else ""
+    return (
+        f"the error asked for, within={within:g}, was missed{where}. It was planned as if everybody had one row in the "
+        "answer and groups were equally large, because a plan sees no data: WHERE, groups and missing values leave "
+        f"fewer rows{also}."
+    )

@@ -5,7 +5,7 @@ from typing import Any
 
 from discretion.declaration.notice import notices
 from discretion.ledger import Ledger
-from discretion.ledger.notice import DeclaredCharges
+from discretion.ledger.history import DeclaredCharges
 from discretion.ledger.timeline import Day, Timeline
 
 BLOCK = 1_000  # entries that are read at once

@@ -18,7 +18,6 @@ from discretion.service.auditing import Auditor
 from discretion.service.chronicle import Chronicle
 from discretion.service.identity import Sessions, signing_key
 from discretion.service.limit import Buckets, Rates
-from discretion.service.metric import Metrics
 from discretion.service.pool import Limits, WorkerPool
 from discretion.service.problem import Refused
 from discretion.service.rescue import Rescue
@@ -27,6 +26,32 @@ from discretion.service.worker import Kind, WorkerTerms
 
 if TYPE_CHECKING:
     from discretion.service.oidc import Provider  # an extra
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+
+class Metrics:
+    """Counts requests by route and status, and shows public numbers as Prometheus reads them; none depends on a row."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, int]] = Counter()
+
+    def text(self, gauges: Mapping[str, int], counts: Mapping[str, int]) -> str:
+        """Return everything counted; `counts` are tasks of workers by kind and outcome."""
+        return "\n".join([*self._lines(gauges, counts), ""])
+
+    def _lines(self, gauges: Mapping[str, int], counts: Mapping[str, int]) -> Iterator[str]:
+        yield "# TYPE discretion_requests_total counter"
+        for (route, status), number in sorted(self.requests.items()):
+            method, _, path = route.partition(" ")
+            yield f'discretion_requests_total{{method="{method}",path="{path}",status="{status}"}} {number}'
+        yield "# TYPE discretion_tasks_total counter"
+        for name, number in sorted(counts.items()):
+            yield f'discretion_tasks_total{{outcome="{name}"}} {number}'
+        for name, number in gauges.items():
+            yield f"# TYPE discretion_{name} gauge"
+            yield f"discretion_{name} {number}"
+
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections import Counter
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,14 +13,55 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from threading import Thread
 from time import monotonic
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from discretion.errors import DiscretionError, ServiceFailed
 from discretion.noise import secret_bytes
 from discretion.service.rescue import Rescue
 from discretion.service.shown import restored
-from discretion.service.turn import Turns
 from discretion.service.worker import Kind, Task, WorkerTerms, run
+
+T = TypeVar("T")
+
+
+class Turns(Generic[T]):
+    """A bounded queue with one line for each member; the lines are served in turn."""
+
+    def __init__(self, most: int, most_each: int) -> None:
+        self._most, self._most_each = most, most_each
+        self._lines: OrderedDict[str, deque[T]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._lines.values()))
+
+    def join(self, member: str, task: T) -> None:
+        """Put a task at the end of a member's line, or refuse it if that line or the whole queue is full."""
+        line = self._lines.get(member, deque())
+        if len(line) >= self._most_each:
+            raise ServiceFailed(f"You have {len(line)} questions waiting, which is the most. Ask again later.")
+        if len(self) >= self._most:
+            raise ServiceFailed("The service is busy: too many questions are waiting. Ask again later.")
+        line.append(task)
+        self._lines[member] = line
+
+    def next(self) -> T:
+        """Take the first task of the line whose turn it is; the line goes to the end."""
+        member, line = self._lines.popitem(last=False)
+        task = line.popleft()
+        if line:
+            self._lines[member] = line
+        return task
+
+    def leave(self, member: str, task: T) -> bool:
+        """Take a task out of its line; tell whether it was still there."""
+        line = self._lines.get(member, deque())
+        if task not in line:
+            return False
+        line.remove(task)
+        if not line:
+            del self._lines[member]
+        return True
+
 
 logger = logging.getLogger(__name__)
 

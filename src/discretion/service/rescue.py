@@ -4,8 +4,8 @@ from discretion.answer import Paid
 from discretion.answer.compound import restored
 from discretion.errors import TableStopped
 from discretion.ledger import Ledger
+from discretion.ledger.answers import lost_charge
 from discretion.ledger.clock import Clock
-from discretion.ledger.lost import lost_charge
 
 
 class Rescue:

@@ -10,14 +10,17 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
+from math import ceil
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
+from discretion.ledger.chance import after
 from discretion.noise import secret_bytes
 from discretion.service.identity import NOBODY, Who
-from discretion.service.pages import picture, words
+from discretion.service.pages import words
 from discretion.service.pages.navigation import NAVIGATION, part_of
 
 HERE = Path(__file__).parent
@@ -36,8 +39,8 @@ def _templates() -> Environment:
     made.globals |= {
         "static": static,
         "once": once,
-        "dots": picture.dots,
-        "allowance_bar": picture.allowance_bar,
+        "dots": dots,
+        "allowance_bar": allowance_bar,
         "now": now,
     }
     made.filters |= words.FILTERS
@@ -77,3 +80,23 @@ def page(
     """Return a page made from a template; `here` is its path, which the navigation marks."""
     shown = {"who": who, "here": here, "part": part_of(who.role, here), "links": NAVIGATION[who.role], **content}
     return HTMLResponse(_templates().get_template(template).render(shown), status, dict(headers or {}))
+
+
+def dots(before: float, epsilon: float) -> Markup:
+    """Return a hundred dots as SVG, of which as many are filled as somebody can believe at most of a hundred."""
+    filled = min(100, ceil(100 * after(before, epsilon) - 1e-7))
+    places = [f"M{10 * (place % 10) + 5} {10 * (place // 10) + 5}h0" for place in range(100)]
+    return Markup(
+        '<svg class="dots" viewBox="0 0 100 100" width="120" height="120" role="img" aria-label="{} of 100 dots">'
+        '<path class="empty" d="{}"/><path class="full" d="{}"/></svg>'
+    ).format(filled, "".join(places[filled:]), "".join(places[:filled]))
+
+
+def allowance_bar(spent: float, allowance: float, label: str) -> Markup:
+    """Return an allowance as a wide bar: what is used, and what is left."""
+    used = 600 * spent / max(allowance, spent, 1e-12)
+    part = Markup('<rect class="part" width="{:.1f}" height="28"/>').format(max(used, 3)) if used > 0 else ""
+    return Markup(
+        '<svg class="allowance" viewBox="0 0 600 28" preserveAspectRatio="none" width="600" height="28" role="img" '
+        'aria-label="{}"><rect class="all" width="600" height="28"/>{}</svg>'
+    ).format(label, part)
