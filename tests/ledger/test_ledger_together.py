@@ -12,7 +12,7 @@ from test_ledger_processes import processes, protected  # noqa: F401  a fixture
 from discretion.connection import Connection, connect
 from discretion.engines.duckdb import DuckDB
 from discretion.errors import EngineFailed, InvalidDeclaration, PlanOutdated, QueryRefused, TableStopped
-from discretion.ledger import Ledger, spend
+from discretion.ledger import Ledger, snapshot
 from discretion.ledger.audit import audit_ledger
 from ledgers import all_of, ask, clinic, spent
 
@@ -62,7 +62,7 @@ def test_a_silent_charge_is_dead_after_the_time_limit(place, monkeypatch):
         first = ask(ledger, question="q")
         with pytest.raises(PlanOutdated):
             ask(ledger, question="q")
-        monkeypatch.setattr(spend, "UNDELIVERED", timedelta(seconds=0))
+        monkeypatch.setattr(snapshot, "UNDELIVERED", timedelta(seconds=0))
         assert ledger.awaited("q") is None
         second = ask(ledger, question="q")
         ledger.deliver(first, '"late"')  # paid for, too

@@ -22,7 +22,7 @@ from discretion.ledger.offer import Cohort, Offer
 from discretion.ledger.people import person_text
 from discretion.ledger.receipt import Receipt, Use, receipt, uses
 from discretion.ledger.register import Register, cohorts_of, enroll, load, load_all
-from discretion.ledger.snapshot import Snapshot
+from discretion.ledger.snapshot import Snapshot, declared_table
 from discretion.ledger.stop import Stop, refuse_stopped, resume, stop, stops
 from discretion.ledger.store import Store
 from discretion.preference import MICRO
@@ -147,7 +147,7 @@ class Ledger:
     def allow(self, name: str, policy: Policy) -> str:
         """Change what the steward allows on a table, and nothing else; return the entry."""
         with self._store.writing() as tx:
-            return spend.declare(tx, replace(spend.declared(tx.db, name), policy=policy)).id
+            return spend.declare(tx, replace(Snapshot(tx.db).table(name), policy=policy)).id
 
     def quotas(self, table: str) -> dict[str, float]:
         """Return which share of everybody's allowances each analyst asked for so far."""
@@ -158,8 +158,8 @@ class Ledger:
 
     def table(self, name: str) -> Table:
         """The table of this name, as last declared."""
-        with self._store.reading() as db:
-            return spend.declared(db, name)
+        with self.snapshot() as seen:
+            return seen.table(name)
 
     def tables(self) -> tuple[Table, ...]:
         """Every table."""
@@ -170,7 +170,7 @@ class Ledger:
     @property
     def last_tables(self) -> tuple[Table, ...]:
         """Return every table as it was when this ledger was opened, or when `tables` was called last."""
-        return tuple(map(spend.declared_table, self._declarations))
+        return tuple(map(declared_table, self._declarations))
 
     # One question ---------------------------------------------------------------------------------------------------
 
@@ -248,7 +248,7 @@ class Ledger:
         pause = 0.01
         while True:
             with self._store.reading() as db:
-                found, pending = spend.before(db, question)
+                found, pending = Snapshot(db).before(question)
                 for name in pending if found is None else ():
                     refuse_stopped(db, load(db, name))
             if found is not None or not pending:

@@ -1,13 +1,11 @@
 """Spending: an offer and a guarantee become a charge, then the answer it paid for becomes a delivery."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from functools import lru_cache
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -26,24 +24,12 @@ from discretion.ledger.chain import Entry, Writing, append, find, settled
 from discretion.ledger.offer import Cohort, Offer, exact
 from discretion.ledger.people import insert_many
 from discretion.ledger.register import Register, cohorts_of, digest_cohorts, load
+from discretion.ledger.snapshot import Before, Snapshot, asked
 from discretion.ledger.stop import refuse_stopped
 from discretion.preference import MICRO
 
 CHANGED = "A source changed while it was read. The charge stands; ask again."
-_ENTRY, _LATER, _PAID, _COHORT = schema.entry.c, schema.entry.alias().c, schema.charge.c, schema.cohort.c
-_ASKED = _ENTRY.question == sa.bindparam("wanted")
-_DECLARED = sa.select(schema.declaration.c.body).where(schema.declaration.c.name == sa.bindparam("wanted"))
-_IS_SETTLED = sa.exists(sa.select(_LATER.seq).where(_LATER.settles == _ENTRY.seq))
-_BEFORE = (
-    sa.select(_ENTRY.kind, _ENTRY.body)
-    .where(_ASKED, sa.or_(_ENTRY.kind == "deliver", sa.and_(_ENTRY.kind == "charge", ~_IS_SETTLED)))
-    .order_by(_ENTRY.seq)
-)
-_ALIKE = sa.select(_ENTRY.seq, _ENTRY.kind, _ENTRY.question).where(
-    # No BETWEEN, which PostgreSQL does not read with a collation, and no kind, by which SQLite would search.
-    _ENTRY.question >= sa.bindparam("first"),
-    _ENTRY.question <= sa.bindparam("last"),
-)
+_PAID, _COHORT = schema.charge.c, schema.cohort.c
 _QUOTA_OF = schema.quota.c.table == sa.bindparam("wanted"), schema.quota.c.analyst == sa.bindparam("whose")
 _USED = sa.select(schema.quota.c.micro_share).where(*_QUOTA_OF)
 _USE = sa.update(schema.quota).where(*_QUOTA_OF)
@@ -58,7 +44,6 @@ _PAY = (
     )
 )
 _BALANCE = sa.update(schema.register).where(schema.register.c.id == sa.bindparam("of"))
-UNDELIVERED = timedelta(seconds=600)  # a charge without an answer is given up after this time
 
 
 def declare(tx: Writing, table: Table) -> Entry:
@@ -82,37 +67,6 @@ def declaration_text(declaration: Mapping[str, Any]) -> str:
     return json.dumps(declaration, sort_keys=True)
 
 
-def declared(db: sa.Connection, name: str) -> Table:
-    """The table of this name, as last declared."""
-    body = db.scalar(_DECLARED, {"wanted": name})
-    if body is None:
-        raise InvalidDeclaration(f"There is no table {name!r}; declare it with `protect` first.")
-    return declared_table(body)
-
-
-@lru_cache(maxsize=256)
-def declared_table(body: str) -> Table:
-    """Return the table that a stored declaration describes."""
-    return Table.from_stored(body)
-
-
-def offer(
-    db: sa.Connection, register: Register, *, share: float | Fraction, parts: int, partial: bool, model: Model
-) -> Offer:
-    """Return what everybody may spend on a question now; refuse if questions are stopped."""
-    refuse_stopped(db, register)
-    return Offer(
-        register=register.name,
-        share=exact(share),
-        parts=parts,
-        partial=partial,
-        model=model,
-        cohorts=_asked(cohorts_of(db, register)),
-        members=register.members,
-        fingerprint=register.fingerprint,
-    )
-
-
 def charge(
     tx: Writing,
     offered: Offer,
@@ -128,15 +82,17 @@ def charge(
     """
     if not facts["analyst"].isprintable():  # written down, it could never be shown again
         raise InvalidDeclaration(f"An analyst's name must be printable text, got {facts['analyst']!r}.")
-    declarations = [declared(tx.db, name) for name in (table, *joined)]
-    _refuse_twice(tx.db, facts["question"])
+    seen = Snapshot(tx.db)
+    declarations = [seen.table(name) for name in (table, *joined)]
+    if facts["question"] and seen.before(facts["question"]) != Before(None, frozenset()):  # one charge for one question
+        raise PlanOutdated("Somebody else asked the same question at the same time; ask again to get its answer.")
     register = load(tx.db, offered.register)
     refuse_stopped(tx.db, register, facts["shape"])
     quotas = {one.name: tx.db.scalar(_USED, {"wanted": one.name, "whose": facts["analyst"]}) for one in declarations}
     for one in declarations:
         _obey(one, offered, guarantee, analyst=facts["analyst"], used=quotas[one.name] or 0, alone=not joined)
     cohorts = cohorts_of(tx.db, register)
-    current = replace(offered, cohorts=_asked(cohorts), members=register.members, fingerprint=register.fingerprint)
+    current = replace(offered, cohorts=asked(cohorts), members=register.members, fingerprint=register.fingerprint)
     if any(getattr(current, name) != getattr(offered, name) for name in ("available", "members", "fingerprint")):
         raise PlanOutdated("Preferences or balances changed while this question was planned; ask again.")
     largest_delta = min(Fraction(str(one.policy.largest_delta)) for one in declarations)
@@ -163,10 +119,6 @@ def charge(
     for name in (table, *joined):
         quotas[name] = _use_quota(tx.db, name, facts["analyst"], quotas[name], offered.share)
     return entry
-
-
-def _asked(cohorts: Iterable[Cohort]) -> tuple[Cohort, ...]:
-    return tuple(cohort for cohort in cohorts if cohort.people and not cohort.absent)
 
 
 def deliver(tx: Writing, id: str, answer: str, fingerprint: str = "") -> Entry:
@@ -199,40 +151,6 @@ def abandon(tx: Writing, id: str) -> Entry | None:
     question = paid.facts["question"]
     facts = {"settles": paid.seq, "question": question}
     return append(tx, "abandon", facts, question=question or None, settles=paid.seq)
-
-
-class Before(NamedTuple):
-    """Tells what became of the very same question before."""
-
-    answer: str | None  # JSON, as it was delivered
-    pending: frozenset[str]  # registers that paid for it and whose answer may still be delivered
-
-
-def before(db: sa.Connection, question: str) -> Before:
-    """Return the answer that was delivered to the very same question, and who may still get one."""
-    found = [(row.kind, json.loads(row.body)) for row in db.execute(_BEFORE, {"wanted": question})]
-    answers = [str(facts["answer"]) for kind, facts in found if kind == "deliver"]
-    return Before(
-        answer=answers[0] if answers else None,
-        pending=frozenset(facts["register"] for kind, facts in found if kind == "charge" and _is_recent(facts["time"])),
-    )
-
-
-def alike(db: sa.Connection, beginning: str) -> tuple[str, ...]:
-    """Return the answered questions that begin with these hexadecimal digits, the first answered one first."""
-    found = db.execute(_ALIKE, {"first": beginning, "last": f"{beginning}g"}).all()
-    return tuple(row.question for row in sorted(found) if row.kind == "deliver")
-
-
-def _is_recent(time: str) -> bool:
-    """Tell whether the answer of a charge may still come; abs: another machine's clock may be ahead."""
-    return abs(datetime.now(UTC) - datetime.fromisoformat(time)) < UNDELIVERED
-
-
-def _refuse_twice(db: sa.Connection, question: str) -> None:
-    """Refuse to charge a question that is answered or being answered: one charge for one question."""
-    if question and before(db, question) != Before(None, frozenset()):
-        raise PlanOutdated("Somebody else asked the same question at the same time; ask again to get its answer.")
 
 
 def promise(guarantee: Guarantee) -> dict[str, Any]:
