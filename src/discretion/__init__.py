@@ -68,21 +68,8 @@ __all__ = [
 ]
 
 # A public name is loaded when it is first used: arrays need no SQL, and SQL needs no estimators.
-_ARRAYS = [
-    "correlation",
-    "count",
-    "covariance",
-    "histogram",
-    "mean",
-    "median",
-    "mode",
-    "quantile",
-    "slope",
-    "std",
-    "sum",
-    "variance",
-]
-_HOMES = {name: ("arrays", name) for name in _ARRAYS} | {"max": ("arrays", "maximum"), "min": ("arrays", "minimum")}
+_HOMES = {name: ("arrays", name) for name in __all__ if name.islower()}
+_HOMES |= {"max": ("arrays", "maximum"), "min": ("arrays", "minimum")}
 _HOMES |= {name: ("connection", name) for name in ("Connection", "connect")}
 _HOMES |= {name: ("declaration.table", name) for name in ("Lookup", "Policy")}
 _HOMES |= {name: ("preference", name) for name in ("Preference", "Specification")}

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from time import sleep
-from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
@@ -53,9 +52,7 @@ class Ledger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -158,7 +158,7 @@ def parse(sql: str, tables: Mapping[str, Table]) -> Query:
 
 def _query(select: exp.Select, tables: Mapping[str, Table]) -> Query:
     clauses(select, *ALLOWED, "group", "having", "order", "limit", "offset")
-    select = spread(select)
+    select = spread(select) if select.find(exp.Array) is not None else select
     found = relation(select, Tables(tables, qualified=select.find(exp.Join) is not None))
     refuse_names(found)
     grouped = keys(select, found)

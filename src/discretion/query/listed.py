@@ -17,8 +17,6 @@ def spread(select: exp.Select) -> exp.Select:
     To sort by a list is to sort by its first number, then by the second, as databases do. The numbers of columns in
     GROUP BY and ORDER BY are those that the analyst counted.
     """
-    if select.find(exp.Array) is None:
-        return select
     columns = [_columns(item) for item in select.expressions]
     starts = [*accumulate(map(len, columns), initial=1)]
     copied = select.copy()

@@ -12,12 +12,14 @@ from typing import Any
 from sqlglot import exp
 
 COLUMN, SOURCE = "value", "given"
-_LIMITS: dict[str, str | bool | int | float | list[str]] = {
+CONFINED: dict[str, str | bool | int | float | list[str]] = {  # a database that reaches nothing else
     "threads": "1",
     "memory_limit": "256MB",
     "max_temp_directory_size": "0KB",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_persistent_secrets": "false",
     "enable_external_access": "false",
 }
 
@@ -49,7 +51,7 @@ def _selected(expression: str, sql_type: str, texts: tuple[str | None, ...]) -> 
 
     table = pa.table({"place": pa.array(range(len(texts)), pa.int64()), COLUMN: pa.array(texts, pa.string())})
     try:
-        with duckdb.connect(":memory:", config=dict(_LIMITS)) as connection:
+        with duckdb.connect(":memory:", config=dict(CONFINED)) as connection:
             connection.execute("SET TimeZone = 'UTC'")
             connection.register(SOURCE, table)
             rows = f'SELECT place, CAST("{COLUMN}" AS {sql_type}) AS "{COLUMN}" FROM {SOURCE}'

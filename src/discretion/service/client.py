@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import date, timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -50,9 +49,7 @@ class RemoteConnection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # Stewards -------------------------------------------------------------------------------------------------------

@@ -14,20 +14,11 @@ import pyarrow as pa
 
 from discretion.engines.duckdb.connections import limited
 from discretion.errors import QueryRefused
+from discretion.query.reference import CONFINED
 
 SECONDS = 20.0  # that a statement may take
 MOST_ROWS = 10_000
 MOST_BYTES = 16 * 2**20
-_LIMITS: dict[str, str | bool | int | float | list[str]] = {
-    "threads": "1",
-    "memory_limit": "256MB",
-    "max_temp_directory_size": "0KB",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-    "allow_persistent_secrets": "false",
-    "enable_external_access": "false",
-}
 _SAFE = """
 + - * / // % ** ^ || | & << >> ~ ~~ !~~ ~~* !~~* ~~~ = != <> < <= > >= ! @ like_escape not_like_escape ilike_escape
 not_ilike_escape between in coalesce nullif ifnull if
@@ -90,7 +81,7 @@ def select_released(sql: str, worlds: Iterable[Mapping[str, pa.Table]]) -> Itera
 
 def _database(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:
     """Return a database of its own that holds these tables and cannot reach anything else."""
-    connection = duckdb.connect(":memory:", config=dict(_LIMITS))
+    connection = duckdb.connect(":memory:", config=dict(CONFINED))
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET lock_configuration = true")
     _fill(connection, tables)
