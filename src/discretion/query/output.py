@@ -14,7 +14,7 @@ from discretion.query.category import counts_values, distinct, is_mode, mode
 from discretion.query.expression import refuse, scalar
 from discretion.query.function import FUNCTIONS
 from discretion.query.key import bare
-from discretion.query.pair import is_pair, pair
+from discretion.query.pair import STATISTICS, pair
 from discretion.query.place import placed
 from discretion.query.rowset import Key, RowSet
 from discretion.query.scalar import only, within
@@ -121,16 +121,16 @@ class Output:
         return self.released(part) if isinstance(part, exp.Expr) else part
 
     def _aggregate(self, node: exp.Expr) -> exp.Expr:
+        kind = node.this if isinstance(node, exp.Filter) else node
         if is_mode(node):
             chosen = mode(node, self.found, self.groups)
             return chosen.shown(self._number(chosen.asked))
-        if is_pair(node):
+        if type(kind) in STATISTICS:
             return exp.Placeholder(this=str(self._paired(pair(node, self.found, self.groups))))
         if counts_values(node, self.found):
             return exp.Placeholder(this=str(self._number(distinct(node, self.found, self.groups))))
         number = self._number(asked(node, self.found, self.groups))
         placeholder = exp.Placeholder(this=str(number))
-        kind = node.this if isinstance(node, exp.Filter) else node
         if not isinstance(kind, DEVIATIONS):
             return placeholder
         nothing = exp.Literal.number(0)  # noise can take a small variance below 0

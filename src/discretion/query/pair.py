@@ -23,11 +23,6 @@ STATISTICS: Mapping[type[exp.Expr], PairStatistic] = {
 }
 
 
-def is_pair(node: exp.Expr) -> bool:
-    """Tell whether an aggregate is a statistic of two columns, with or without FILTER."""
-    return type(node.this if isinstance(node, exp.Filter) else node) in STATISTICS
-
-
 @placed
 def pair(node: exp.Expr, found: RowSet, groups: int) -> tuple[Asked, ...]:
     """Return the nine sums that a statistic is computed from; the first one has its name."""
