@@ -1,8 +1,11 @@
 """Choices of rows and people in SQL that a secret key decides: the same for the same key and person."""
 
+from collections.abc import Sequence
+
+import pyarrow as pa
 from sqlglot import exp
 
-from discretion.engines.column import number
+from discretion.engines.column import Column, number
 
 SECRET = "secret"  # marks a literal that must not be in a text that a database keeps
 DIGITS = 6  # of a person's digest, for a choice of rows
@@ -39,3 +42,23 @@ def keyed_digest(key: str, person: exp.Expr, digits: int, label: str = "") -> ex
     text = exp.DPipe(this=secret, expression=person, safe=True)
     digest = exp.SHA2(this=text, length=number(256))
     return exp.Substring(this=digest, start=number(1), length=number(digits))
+
+
+def with_coins(
+    source: exp.Select, who: exp.Expr, cohort: exp.Expr, columns: Sequence[Column], key: str
+) -> tuple[exp.Select, pa.Table]:
+    """Add one coin a person and column: 16 hexadecimal digits, which compare as texts like the numbers they are.
+
+    The table, `thresholds`, has the last coin that is kept, by cohort.
+    """
+    sampled = {column.name: column.inclusion for column in columns if column.inclusion is not None}
+    texts = {
+        name: pa.array([f"{threshold - 1:016x}" if threshold > 0 else None for threshold in inclusion], pa.string())
+        for name, inclusion in sampled.items()
+    }
+    cohorts = pa.array(range(len(next(iter(sampled.values())))), pa.int64())
+    match = exp.EQ(this=cohort.copy(), expression=exp.column("cohort", table="thresholds"))
+    limits = [exp.alias_(exp.column(name, table="thresholds"), f"{name}_last") for name in sampled]
+    coins = [exp.alias_(keyed_digest(key, who.copy(), 16, name), f"{name}_coin") for name in sampled]
+    source = source.join(exp.table_("thresholds"), on=match, join_type="left", copy=False)
+    return source.select(*limits, *coins, copy=False), pa.table({"cohort": cohorts, **texts})

@@ -13,20 +13,20 @@ import pyarrow as pa
 from sqlglot import exp
 
 from discretion.engines.bounding import by_join, by_list, by_window, unlisted
-from discretion.engines.choice import DIGITS, keyed_digest
+from discretion.engines.choice import DIGITS, keyed_digest, with_coins
 from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, place_of, stepped
 from discretion.engines.gathering import put_together
 from discretion.engines.keytable import key_table
+from discretion.engines.lookup import looked_up
 from discretion.engines.packing import spans
 from discretion.engines.partnership import with_partners
 from discretion.engines.person import among_texts, is_number, person_text, preference, same_person
 from discretion.engines.rows import Rows
 from discretion.engines.slot import by_slot, is_counted
-from discretion.query import Joined, Key
+from discretion.query import Key
 from discretion.query.gather import OWN, PERSON
 from discretion.query.kind import noted
 from discretion.query.scalar import ROW
-from discretion.query.scalar import column as scalar_column
 from discretion.statistics import Measure
 
 _ONE = exp.Literal.number(1)
@@ -174,7 +174,8 @@ class _Build:
         self.sources |= {partner.name: partner.table.source for partner in self.rows.query.partners}
         source = with_partners(source, (person, self.facts.person), self.rows, self.facts.single, self.key, after=False)
         for joined in self.rows.query.lookups:
-            source = self._look_up(source, joined)
+            self.sources[joined.name] = joined.lookup.source
+            source = looked_up(source, joined, self.rows.query.table.longest_text)
         return source
 
     def bound(self, kept: exp.Select) -> exp.Select:
@@ -305,7 +306,8 @@ class _Build:
             source = source.join(exp.table_("changes"), on=changed, join_type="left", copy=False)
             cohort = exp.Coalesce(this=exp.column("cohort", table="changes"), expressions=[cohort])
         if self.sampled:
-            source = self._coins(source, person, cohort)
+            who = person_text(person, self.facts.person)
+            source, self.tables["thresholds"] = with_coins(source, who, cohort, self.columns, self.key)
         source = source.select(exp.alias_(cohort, "c"), copy=False)
         if self.early:  # those without are left out when they have been counted
             return source
@@ -334,22 +336,6 @@ class _Build:
         lowest = exp.Min(this=exp.column("cohort", table="levels"))  # the strictest, should there ever be two
         return members.select(exp.alias_(lowest, "cohort"), copy=False).group_by(person, copy=False)
 
-    def _coins(self, source: exp.Select, person: exp.Expr, cohort: exp.Expr) -> exp.Select:
-        """Add one coin a person and column: 16 hexadecimal digits, which compare as texts like the numbers they are."""
-        sampled = [column for column in self.columns if column.inclusion is not None]
-        last_kept = {
-            column.name: [f"{threshold - 1:016x}" if threshold > 0 else None for threshold in column.inclusion or ()]
-            for column in sampled
-        }
-        texts = {name: pa.array(found, pa.string()) for name, found in last_kept.items()}
-        self.tables["thresholds"] = pa.table({"cohort": pa.array(range(self.rows.cohorts.count), pa.int64()), **texts})
-        match = exp.EQ(this=cohort.copy(), expression=exp.column("cohort", table="thresholds"))
-        limits = [exp.alias_(exp.column(c.name, table="thresholds"), f"{c.name}_last") for c in sampled]
-        who = person_text(person, self.facts.person)
-        coins = [exp.alias_(keyed_digest(self.key, who.copy(), 16, c.name), f"{c.name}_coin") for c in sampled]
-        source = source.join(exp.table_("thresholds"), on=match, join_type="left", copy=False)
-        return source.select(*limits, *coins, copy=False)
-
     def _on_grid(self, source: exp.Select) -> exp.Select:
         names = map(exp.column, ["p", "c", *(key.name for key in self.rows.query.keys)])
         values = [exp.alias_(stepped(column), column.name, copy=False) for column in self.columns if not column.bare]
@@ -358,25 +344,6 @@ class _Build:
             if categories is not None:  # rows with other values stay: other aggregates may count them
                 placed = self._key_join(placed, categories, "source", side="left")
         return placed
-
-    def _look_up(self, source: exp.Select, joined: Joined) -> exp.Select:
-        """Join a lookup of which every key is there once at most, whatever its file says."""
-        self.sources[joined.name] = joined.lookup.source
-        types = joined.lookup.columns
-        # Once as it is compared: two keys that differ can be the same double or the same microsecond.
-        most = self.rows.query.table.longest_text
-        compared = scalar_column(joined.lookup.key, types[joined.lookup.key], joined.name, None, most)
-        sides = [side.tame.to(joined.shared).total.copy() for side in (joined.on, compared)]
-        name = max(types, key=len) + "_"  # no other column's
-        some = [exp.alias_(exp.Min(this=exp.column(other, quoted=True)), other, quoted=True) for other in types]
-        once = (
-            exp.select(exp.alias_(sides[1], name, quoted=True), *some)
-            .from_(exp.table_(joined.name))
-            .group_by(sides[1].copy())
-        )
-        match = exp.EQ(this=sides[0], expression=exp.column(name, table=joined.name, quoted=True))
-        side = "left" if joined.outer else ""
-        return source.join(once, on=match, join_type=side, join_alias=joined.name, copy=False)
 
     def _placed_keys(self, kept: exp.Select, side: str = "") -> exp.Select:
         """Keys by their number among the values shown; rows with other values take nobody's place.
