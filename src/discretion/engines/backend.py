@@ -1,6 +1,6 @@
 """Backend: what a database must do so that `Engine` can answer questions with it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -74,8 +74,11 @@ class Backend(Protocol):
         """Return the marks of a place, however it is spelled: two places that share one hold the same rows."""
         return frozenset({self.fingerprint(place)})
 
-    def beside(self, rows: Rows, register: Mapping[str, str], held: Held) -> Beside | None:
-        """Return the cohorts next to the rows, if the database can read them faster than it joins the register."""
+    def beside(self, rows: Rows, register: Mapping[str, str], held: Held, single: Collection[str]) -> Beside | None:
+        """Return the cohorts next to the rows, if the database can read them faster than it joins the register.
+
+        Of tables joined on the person in which nobody has two rows, `single`, it may return the columns, too.
+        """
         return None
 
     def exceeds(self, person: exp.Expr, most: int, rows: int, held: Held) -> bool | None:

@@ -144,9 +144,11 @@ class Engine:
         for one in rows.query.tables:
             if dict(one.columns) != self.schema(one.source):
                 raise EngineFailed(OTHER_COLUMNS.format(name=one.name))
-        beside = self.backend.beside(rows, register, self._held(rows.sources, states))  # it may count rows, too
+        single = frozenset(one.name for one in rows.query.partners if self._is_single(one, states))
+        everything = self._held(rows.sources, states)
+        beside = self.backend.beside(rows, register, everything, single)  # it may count rows, too
         owned, bounded = self._count(table.source, states["protected"], table.person, table.rows_per_person)
-        once = not register or beside is not None
+        once = not register or (beside is not None and bool(beside.number))
         who = exp.column(table.person, quoted=True)
         held = self._held({"protected": table.source}, {"protected": states["protected"]})
         busy = "" if bounded else self.backend.busy(listed_busy(who, rows.query.rows_per_person), held)
@@ -158,7 +160,7 @@ class Engine:
             beside=beside,
             windowed=self.backend.windowed,
             busy=busy,
-            single=frozenset(one.name for one in rows.query.partners if self._is_single(one, states)),
+            single=single,
         )
 
     def _is_single(self, partner: Partner, states: Mapping[str, str]) -> bool:

@@ -1,6 +1,7 @@
 """Rows of one person put together in SQL: one row a person, or one for each key that their rows have."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -14,17 +15,31 @@ _FOUND = "found"  # rows before they are put together
 _SMALLEST_FACTOR = 10**22  # powers of ten up to this one are doubles, so that a quotient is rounded once
 
 
+@dataclass(frozen=True)
+class Whose:
+    """Say how one number of a row tells its owner and their preference: preference times `people`, plus the owner's.
+
+    Owners are whole numbers from `first` on. Rows of strangers and of nobody have the preference `nobody`.
+    """
+
+    first: int
+    people: int
+    nobody: int
+
+
 def put_together(
     rows: exp.Select,
-    person: exp.Expr,
-    own: exp.Expr | None,
+    owner: tuple[exp.Expr, exp.Expr | None],
     gathered: Gathered,
     among: Callable[[exp.Select, Key, str], exp.Select],
+    whose: Whose | None = None,
 ) -> exp.Select:
     """Return a SELECT from `rows` put together, which have columns p, e, g0, ..., a0, ... and are called t.
 
-    `own` is the preference in a row, if it is there; `among` joins the declared values of a key.
+    `owner` is the person, and the preference in a row if it is there, or a number that says both, as `whose` tells;
+    `among` joins the declared values of a key.
     """
+    person, own = owner if whose is None or owner[1] is None else (owner[1], None)
     rows = rows.select(exp.alias_(person, PERSON), copy=False).where(
         *(one.copy() for one in gathered.where), copy=False
     )
@@ -40,7 +55,21 @@ def put_together(
         together = together.select(exp.alias_(exp.AnyValue(this=exp.column(OWN)), OWN), copy=False)
     together = together.select(*(exp.alias_(_aggregate(one), one.name) for one in gathered.values), copy=False)
     together = together.group_by(*(column.copy() for column in groups), copy=False)
+    if whose is not None:
+        together = _told(together, gathered, whose)
     return exp.select().from_(together.subquery(ROW, copy=False), copy=False)
+
+
+def _told(together: exp.Select, gathered: Gathered, whose: Whose) -> exp.Select:
+    """Return rows put together by a number, with what the number says: the person and their preference."""
+    both = exp.cast(exp.column(PERSON), "BIGINT")
+    own = exp.paren(exp.IntDiv(this=both, expression=number(whose.people)), copy=False)
+    place = exp.paren(exp.Mod(this=both.copy(), expression=number(whose.people)), copy=False)
+    person = exp.Add(this=place, expression=number(whose.first))
+    names = [*(one.name for one in gathered.keys), *(one.name for one in gathered.values)]
+    told = exp.select(exp.alias_(person, PERSON), exp.alias_(own, OWN), *map(exp.column, names))
+    told = told.from_(together.subquery("together", copy=False), copy=False)
+    return told.where(exp.NEQ(this=own.copy(), expression=number(whose.nobody)), copy=False)
 
 
 def _raw(one: PersonValue) -> list[exp.Expr]:

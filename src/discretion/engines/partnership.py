@@ -16,16 +16,42 @@ from discretion.query.scalar import ROW
 
 
 def with_partners(
-    source: exp.Select, person: tuple[exp.Expr, str], rows: Rows, single: Collection[str], key: str, *, after: bool
+    source: exp.Select,
+    person: tuple[exp.Expr, str],
+    rows: Rows,
+    single: Collection[str],
+    key: str,
+    *,
+    after: bool = False,
+    met: Collection[str] = (),
 ) -> exp.Select:
     """Return rows joined with the partners that they meet before, or `after`, they are put together.
 
-    `person` is a row's owner and the type of that column; in the tables `single` nobody has two rows.
+    `person` is a row's owner and the type of that column; in the tables `single` nobody has two rows. Columns that are
+    `met` are next to the rows already.
     """
     for partner in (one for one in rows.query.partners if one.after == after):
+        place = beside_name(partner.name)
+        if place in met:
+            found = not_null(exp.column(place, table=ROW, quoted=True))
+            source = source if partner.outer else source.where(found, copy=False)
+            continue
         once = partner.summary is not None or partner.name in single
         source = joined_on_person(source, person, rows.query, partner, None if once else key)
     return source
+
+
+def beside_name(partner: str, column: str = "") -> str:
+    """Return the name next to the rows of a partner's column, or of the place of the row that is met."""
+    return f"{partner}.{column}"
+
+
+def read_beside(select: exp.Select, met: Collection[str]) -> exp.Select:
+    """Let a SELECT read columns of partners where they are met: next to the rows."""
+    for column in [*select.find_all(exp.Column)] if met else ():
+        if (name := beside_name(column.table, column.name)) in met:
+            column.replace(exp.column(name, table=ROW, quoted=True))
+    return select
 
 
 def joined_on_person(
@@ -55,7 +81,7 @@ def _summarised(partner: Partner, summary: Summary) -> exp.Select:
     """Return one row of each person, whose columns a subquery with GROUP BY person computes from all of their rows."""
     who = exp.column(partner.table.person, table=ROW, quoted=True)
     rows = exp.select().from_(exp.alias_(exp.table_(partner.name), ROW, table=True), copy=False).where(not_null(who))
-    found = put_together(rows, who, None, summary.gathered, _among_none)
+    found = put_together(rows, (who, None), summary.gathered, _among_none)
     own = exp.alias_(exp.column(PERSON, table=ROW), partner.table.person, quoted=True)
     values = (exp.alias_(one.total.copy(), name, quoted=True) for name, one in summary.columns.items())
     return found.select(own, *values, copy=False).where(*(one.tame.total.copy() for one in summary.filters), copy=False)
@@ -69,7 +95,7 @@ def _among_none(select: exp.Select, key: Key, relation: str) -> exp.Select:
 def _one_each(query: Query, partner: Partner, key: str) -> exp.Select:
     """Return one row of each person: the rows in the order of their contents, and a keyed random number of them."""
     who = exp.column(partner.table.person, quoted=True)
-    used = [name for name in sorted(_used(query, partner)) if name != partner.table.person]
+    used = [name for name in sorted(used_columns(query, partner)) if name != partner.table.person]
     values = [exp.alias_(exp.column(name, quoted=True), f"c{place}") for place, name in enumerate(used)]
     rows = exp.select(exp.alias_(who, "p"), *values).from_(partner.name).where(not_null(who))
     contents = [exp.column(f"c{place}") for place in range(len(used))]
@@ -87,7 +113,7 @@ def _one_each(query: Query, partner: Partner, key: str) -> exp.Select:
     return exp.select(own, *names).from_(ranked.subquery("ranked")).where(chosen)
 
 
-def _used(query: Query, partner: Partner) -> set[str]:
+def used_columns(query: Query, partner: Partner) -> set[str]:
     """Return the columns of a table that a question uses; rows that are alike in these are all the same to it."""
     gathered = query.gathered
     parts = [*query.where, *(one.expression for one in query.keys), *(one.on.total for one in query.lookups)]

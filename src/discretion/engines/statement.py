@@ -15,11 +15,11 @@ from sqlglot import exp
 from discretion.engines.bounding import by_join, by_list, by_window, unlisted
 from discretion.engines.choice import DIGITS, keyed_digest, with_coins
 from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, place_of, stepped
-from discretion.engines.gathering import put_together
+from discretion.engines.gathering import Whose, put_together
 from discretion.engines.keytable import key_table
 from discretion.engines.lookup import looked_up
 from discretion.engines.packing import spans
-from discretion.engines.partnership import with_partners
+from discretion.engines.partnership import read_beside, with_partners
 from discretion.engines.person import among_texts, is_number, person_text, preference, same_person
 from discretion.engines.rows import Rows
 from discretion.engines.slot import by_slot, is_counted
@@ -38,9 +38,11 @@ class Beside:
     """The protected rows with a number next to each that says its owner's cohort; no register needs to be joined."""
 
     rows: exp.Expr  # what to read instead of the table alone
-    number: str  # the column of numbers
+    number: str  # the column of numbers; empty: there is none
     cohorts: Mapping[int, int]  # number -> cohort; rows with other numbers are left out
     tables: Mapping[str, pa.Table]
+    whose: Whose | None = None  # numbers say a row's owner, too
+    met: frozenset[str] = frozenset()  # columns of partners, by `beside_name`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +125,12 @@ class _Build:
     def apart(self) -> bool:
         """Return whether preferences are not beside the rows: a register or changes are to be joined in."""
         cohorts = self.rows.cohorts
-        return self.facts.beside is None and bool(cohorts.register or cohorts.changes is not None)
+        return not self.numbered and bool(cohorts.register or cohorts.changes is not None)
+
+    @property
+    def numbered(self) -> bool:
+        """Return whether there is a number beside every row that says its owner's cohort."""
+        return self.facts.beside is not None and bool(self.facts.beside.number)
 
     @property
     def late(self) -> bool:
@@ -149,8 +156,9 @@ class _Build:
         query, person = self.rows.query, exp.column(self.rows.query.table.person, table=ROW, quoted=True)
         source = self._owned(person)
         if query.gathered is not None:
+            whose = None if self.facts.beside is None else self.facts.beside.whose
             own = None if self.apart and self.rows.cohorts.register else self._stated()
-            source = put_together(source, person, own, query.gathered, self._key_join)
+            source = put_together(source, (person, own), query.gathered, self._key_join, whose)
             person = exp.column(PERSON, table=ROW)
             owner = person, self.facts.person
             source = with_partners(source, owner, self.rows, self.facts.single, self.key, after=True)
@@ -160,7 +168,7 @@ class _Build:
         for column in self.columns:
             if not column.bare:
                 source = source.select(exp.alias_(column.raw, column.name), copy=False)
-        return self._on_grid(source)
+        return self._on_grid(source if self.facts.beside is None else read_beside(source, self.facts.beside.met))
 
     def _owned(self, person: exp.Expr) -> exp.Select:
         """Return the rows that have an owner, with their lookups, as a SELECT without columns."""
@@ -172,7 +180,8 @@ class _Build:
         if not self.facts.owned:
             source = source.where(not_null(person.copy()), copy=False)
         self.sources |= {partner.name: partner.table.source for partner in self.rows.query.partners}
-        source = with_partners(source, (person, self.facts.person), self.rows, self.facts.single, self.key, after=False)
+        single, met = self.facts.single, frozenset[str]() if beside is None else beside.met
+        source = with_partners(source, (person, self.facts.person), self.rows, single, self.key, met=met)
         for joined in self.rows.query.lookups:
             self.sources[joined.name] = joined.lookup.source
             source = looked_up(source, joined, self.rows.query.table.longest_text)
@@ -319,7 +328,7 @@ class _Build:
 
     def _stated(self) -> exp.Expr:
         """Return the preference next to a row of the source, raw."""
-        if self.facts.beside is not None:
+        if self.facts.beside is not None and self.numbered:
             return exp.column(self.facts.beside.number, table=ROW, quoted=True)
         return preference(exp.column(self.rows.query.table.epsilon, table=ROW, quoted=True), self.facts.epsilon)
 
@@ -370,7 +379,7 @@ class _Build:
     def _levels(self) -> None:
         levels: Mapping[Any, int] = self.rows.cohorts.levels
         found = pa.array(list(levels), pa.float64() if is_number(self.facts.epsilon) else pa.string())
-        if self.facts.beside is not None:
+        if self.facts.beside is not None and self.numbered:
             levels = self.facts.beside.cohorts
             found = pa.array(list(levels), pa.int64())
         self.tables["levels"] = pa.table({"preference": found, "cohort": pa.array(list(levels.values()), pa.int64())})

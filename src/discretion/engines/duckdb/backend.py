@@ -1,7 +1,7 @@
 """DuckDB as a backend: it reads Parquet files and tables of DuckDB files in place, and everything else from a copy."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from tempfile import NamedTemporaryFile
 
 import duckdb
@@ -105,9 +105,9 @@ class DuckDBBackend(Backend):
             batches = connection.sql(self.dialect.text(hashed(person))).to_arrow_reader(BATCH)
             return repeats(batches, rows, most)
 
-    def beside(self, rows: Rows, register: Mapping[str, str], held: Held) -> Beside | None:
-        """Return the cohorts next to the rows of Parquet files."""
-        return self.companions.beside(rows, register, held)
+    def beside(self, rows: Rows, register: Mapping[str, str], held: Held, single: Collection[str]) -> Beside | None:
+        """Return the cohorts, and columns of tables that are joined, next to the rows of Parquet files."""
+        return self.companions.beside(rows, register, held, single)
 
     def _views(self, place: str) -> dict[tuple[str, str], str]:
         """Return the views of a DuckDB file, by schema and name in lower case."""

@@ -1,7 +1,7 @@
 """Companions of tables in Parquet files: found once per state of the table, the register and its changes."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -14,6 +14,7 @@ from discretion.engines.backend import Held
 from discretion.engines.dialect import Dialect
 from discretion.engines.duckdb.companion import Companion, Directory, Owners
 from discretion.engines.duckdb.connections import Connections
+from discretion.engines.duckdb.meeting import Meetings
 from discretion.engines.duckdb.place import is_numbered, paths, stamps
 from discretion.engines.duckdb.repetition import BATCH
 from discretion.engines.memory import packed
@@ -31,15 +32,29 @@ class Companions:
 
     def __init__(self, connections: Connections, dialect: Dialect) -> None:
         self._connections, self._dialect = connections, dialect
+        self.meetings = Meetings(connections, dialect)
         self.kept: dict[tuple[Any, ...], Companion | None] = {}
         self._most_rows: dict[tuple[Any, ...], int | None] = {}  # see `most_rows`: of one column in one state
 
-    def beside(self, rows: Rows, register: Mapping[str, str], held: Held) -> Beside | None:
-        """Return the cohorts next to the rows; None if the table has its own column, or its rows have no numbers."""
+    def beside(self, rows: Rows, register: Mapping[str, str], held: Held, single: Collection[str]) -> Beside | None:
+        """Return cohorts, and columns of partners, next to the rows; None if the rows have no numbers, or need none."""
         table, cohorts, place = rows.query.table, rows.cohorts, held.places.get("protected", "")
-        apart = bool(register or cohorts.changes is not None)
-        if not (place and apart and is_numbered(place, table.columns)):
+        if not (place and is_numbered(place, table.columns)):
             return None
+        if register or cohorts.changes is not None:
+            found = self._found(rows, register, held)
+        elif rows.query.partners:
+            found = self._once((place, *stamps(place)), lambda: self._unnumbered(place))
+        else:
+            return None
+        if found is None:
+            return None
+        met = self.meetings.columns(rows, held, single, found.files)
+        return found.beside(cohorts.levels, cohorts.count, met) if found.found or met else None
+
+    def _found(self, rows: Rows, register: Mapping[str, str], held: Held) -> Companion | None:
+        """Return the companion of a table whose preferences are in a register, or were changed."""
+        table, cohorts, place = rows.query.table, rows.cohorts, held.places["protected"]
         owners = Owners(
             person=table.person,
             person_type=table.columns[table.person],
@@ -47,6 +62,7 @@ class Companions:
             epsilon_type=register[cohorts.epsilon] if register else table.columns[table.epsilon],
             register_person=cohorts.person,
             register_type=register.get(cohorts.person, ""),
+            named=rows.query.gathered is not None,
         )
         names = ("protected", "register") if register else ("protected",)
         sources = {name: held.places[name] for name in names if name in held.places}
@@ -62,7 +78,13 @@ class Companions:
             connected = self._connections.connected(sources, tables | {"changes": few})
             text = self._dialect.text(owners.changes(who))
             found = self._once(mark, lambda: _changed(connected, text, enrolled, cohorts.count))
-        return None if found is None else found.beside(cohorts.levels, cohorts.count)
+        return found
+
+    def _unnumbered(self, place: str) -> Companion | None:
+        """Return the companion of a table that has its own preferences; None if it has no rows."""
+        with self._connections.connected({"protected": place}, {}) as connection:
+            sizes = _sizes(connection, place)
+            return Companion.empty(sizes, (), _threads(connection)) if any(sizes) else None
 
     def most_rows(self, person: str, place: str) -> int | None:
         """Return how many rows somebody has at most, if the last companion was found in the same files."""
@@ -88,7 +110,7 @@ class Companions:
                 return None
             if (directory := self._directory(connection, owners, len(found))) is not None:
                 owned = connection.sql(self._dialect.text(owners.owned)).to_arrow_reader(BATCH)
-                return empty.with_owners(owned, directory)
+                return empty.with_owners(owned, directory, owners.named)
             parts = 1 + sum(sizes) // survey.PART if owners.register_person else 1
             texts = (self._dialect.text(owners.places(part, parts)) for part in range(parts))
             batches = (batch for text in texts for batch in connection.sql(text).to_arrow_reader(BATCH))

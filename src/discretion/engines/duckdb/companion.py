@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from discretion.engines.column import not_null, number
+from discretion.engines.gathering import Whose
 from discretion.engines.person import preference, same_person
 from discretion.engines.statement import Beside
 from discretion.query.kind import INTEGERS
@@ -39,6 +40,8 @@ class Companion:
     numbers: NDArray[np.unsignedinteger[Any]]  # of all their rows, file after file
     pieces: int  # read one by a thread
     most_rows: int | None = None  # that anybody has, where that was found out at the same time
+    owners: NDArray[np.unsignedinteger[Any]] | None = None  # the place in `directory` of each row's owner, if asked for
+    directory: "Directory | None" = None
 
     @classmethod
     def empty(cls, files: Iterable[int], found: Iterable[Any], pieces: int) -> "Companion":
@@ -55,18 +58,25 @@ class Companion:
             known += len(batch)
         return replace(self, numbers=numbers) if known == np.count_nonzero(numbers < len(self.found)) else None
 
-    def with_owners(self, rows: Iterable[pa.RecordBatch], directory: "Directory") -> "Companion":
-        """Add the place of each row's owner, as a directory lists it, and find out how many rows anybody has."""
+    def with_owners(self, rows: Iterable[pa.RecordBatch], directory: "Directory", named: bool = False) -> "Companion":
+        """Add the preference of each row's owner, as a directory lists it, and find out how many rows anybody has.
+
+        If `named`, every row's number says its owner, too.
+        """
         numbers, owners = self.numbers.copy(), 0
+        whose = np.zeros(numbers.size if named else 0, dtype=np.min_scalar_type(directory.places.size))
         owned = np.zeros(directory.places.size, dtype=np.uint8)  # rows of each person
         for batch in rows:
             who, people = batch["person"], directory.found(batch["person"])
             numbers[self._where(batch)] = np.where(people < 0, directory.nobody, directory.places[people])
+            if named:
+                whose[self._where(batch)] = np.maximum(people, 0)  # rows of strangers are left out by their number
             np.add.at(owned, people[people >= 0], np.uint8(1))  # a plain 1 would take ten times as long
             owners += len(who) - who.null_count
         # The sum is smaller if somebody is a stranger, or has so many rows that their number began again at 0.
         most = int(owned.max()) if int(owned.sum(dtype=np.int64)) == owners else None
-        return replace(self, numbers=numbers, most_rows=most)
+        found = replace(self, numbers=numbers, most_rows=most)
+        return replace(found, owners=whose, directory=directory) if named else found
 
     def with_changes(self, rows: Iterable[pa.RecordBatch], cohorts: int) -> "Companion":
         """Add what `Owners.changes` found: cohorts, or −1 for who is left out."""
@@ -75,36 +85,61 @@ class Companion:
             numbers[self._where(batch)] = len(self.found) + 1 + batch["cohort"].to_numpy()
         return replace(self, numbers=numbers)
 
-    def beside(self, levels: Mapping[Any, int], count: int) -> Beside:
-        """Return the table's rows with their numbers, and the cohort of each number that has one."""
+    def beside(self, levels: Mapping[Any, int], count: int, met: Mapping[str, pa.Array]) -> Beside:
+        """Return the table's rows with their numbers, and the cohort of each number that has one.
+
+        `met` are columns of other tables, in the order of the rows (see `Meetings`).
+        """
         places = {place: levels[preference] for place, preference in enumerate(self.found) if preference in levels}
         cohorts = places | {len(self.found) + 1 + cohort: cohort for cohort in range(count)}
-        return Beside(rows=self.rows[0], number=FOUND, cohorts=cohorts, tables=self.rows[1])
+        rows, tables = self.rows(met)
+        whose = None
+        if self.directory is not None:
+            whose = Whose(self.directory.first, self.directory.places.size, len(self.found))
+        number = FOUND if self.found else ""
+        return Beside(rows=rows, number=number, cohorts=cohorts, tables=tables, whose=whose, met=frozenset(met))
 
-    @cached_property
-    def rows(self) -> tuple[exp.Subquery, dict[str, pa.Table]]:
-        """Return the table's rows with their numbers, in pieces, and the small tables that are read next to them."""
+    def rows(self, met: Mapping[str, pa.Array]) -> tuple[exp.Subquery, dict[str, pa.Table]]:
+        """Return the table's rows with what is next to each, in pieces, and the small tables that hold it."""
         rows, tables = [], dict[str, pa.Table]()
-        size, order = 1 + self.numbers.size // self.pieces, np.arange(max(self.files), dtype=np.uint32)
-        starts = np.cumsum([0, *self.files])
-        for file, whole in enumerate(self.numbers[low:high] for low, high in pairwise(starts)):
-            for low, high in pairwise([*range(0, whole.size, size), whole.size]):
-                name = f"companion{len(tables)}"
-                tables[name] = pa.table({"row": order[low:high], "found": whole[low:high]})
-                rows.append(_piece(name, file, low, high))
+        size, starts = 1 + self.numbers.size // self.pieces, np.cumsum([0, *self.files])
+        for file, (start, end) in enumerate(pairwise(starts.tolist())):
+            for low, high in pairwise([*range(0, end - start, size), end - start]):
+                name, piece = f"companion{len(tables)}", slice(start + low, start + high)
+                found = {"row": self._order[low:high], "found": self._told[piece]}
+                tables[name] = pa.table(found | {one: column[piece] for one, column in met.items()})
+                rows.append(_piece(name, file, low, high, met))
         together = rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False)
         return together.subquery(), tables
+
+    @cached_property
+    def _order(self) -> NDArray[np.uint32]:
+        return np.arange(max(self.files), dtype=np.uint32)
+
+    @cached_property
+    def _told(self) -> NDArray[np.unsignedinteger[Any]]:
+        """Return the number next to each row: its preference's, and in the same number its owner's if they are known.
+
+        Rows are then grouped by one small number, and nothing else is carried along (see `Whose`).
+        """
+        if self.owners is None or self.directory is None:
+            return self.numbers
+        people = self.directory.places.size
+        kind = np.min_scalar_type((np.iinfo(self.numbers.dtype).max + 1) * people)  # whatever numbers occur
+        told: NDArray[np.unsignedinteger[Any]] = self.numbers.astype(kind) * kind.type(people) + self.owners
+        return told
 
     def _where(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         starts = np.cumsum([0, *self.files])
         return np.asarray(starts[batch["file"].to_numpy()] + batch["row"].to_numpy())
 
 
-def _piece(name: str, file: int, low: int, high: int) -> exp.Select:
+def _piece(name: str, file: int, low: int, high: int, met: Iterable[str]) -> exp.Select:
     """Return consecutive rows of one file, each next to its own row of `name`."""
     in_file, in_row = exp.column(FILE, quoted=True), exp.column(ROW_NUMBER, quoted=True)
     own = exp.and_(in_file.eq(number(file)), exp.Between(this=in_row, low=number(low), high=number(high - 1)))
     rows = exp.select("own.*", exp.column("found", table=name).as_(FOUND, quoted=True))
+    rows = rows.select(*(exp.column(one, table=name, quoted=True) for one in met), copy=False)
     rows = rows.from_(exp.select("*").from_(NUMBERED).where(own).subquery("own"))
     rows.append("joins", exp.Join(this=exp.to_table(name), method="POSITIONAL"))
     return rows.where(exp.column(ROW_NUMBER, table="own", quoted=True).eq(exp.column("row", table=name)))
@@ -146,6 +181,7 @@ class Owners:
     epsilon_type: str
     register_person: str = ""
     register_type: str = ""
+    named: bool = False  # rows are numbered by their owner, too, where a directory can be made
 
     @property
     def preferences(self) -> exp.Select:
@@ -155,7 +191,7 @@ class Owners:
     def places(self, part: int = 0, parts: int = 1) -> exp.Select:
         """Select file, row and the place of the preference in table `found`; of a register, a part of the people."""
         known = exp.NullSafeEQ(this=self._preference, expression=exp.column("preference", table="found"))
-        rows = _numbered(exp.column("place", table="found"))
+        rows = numbered(exp.column("place", table="found"))
         if not self.register_person:
             return rows.join("found", on=known)
         theirs = exp.column(self.register_person, table="register", quoted=True)
@@ -186,11 +222,11 @@ class Owners:
     @property
     def owned(self) -> exp.Select:
         """Return the SELECT of file, row and owner of every row."""
-        return _numbered(_as_bigint(self.person_column).as_("person"))
+        return numbered(_as_bigint(self.person_column).as_("person"))
 
     def changes(self, who: exp.Expr) -> exp.Select:
         """Select file, row and cohort of those in table `changes`; `who` is the person as written there."""
-        return _numbered(exp.column("cohort", table="changes")).join(
+        return numbered(exp.column("cohort", table="changes")).join(
             "changes", on=who.eq(exp.column("person", table="changes"))
         )
 
@@ -218,6 +254,7 @@ def _as_bigint(person: exp.Expr) -> exp.Expr:
     return exp.cast(person, "BIGINT")
 
 
-def _numbered(found: exp.Expr) -> exp.Select:
+def numbered(found: exp.Expr) -> exp.Select:
+    """Return the SELECT of file, row and something found."""
     file, row = (exp.column(name, table=NUMBERED, quoted=True) for name in (FILE, ROW_NUMBER))
     return exp.select(file.as_("file"), row.as_("row"), found).from_(NUMBERED)
