@@ -124,6 +124,7 @@ ASKED = [
     "SELECT grade, COUNT(*), AVG(v.x) FROM {} LEFT JOIN codes ON p.region = codes.code GROUP BY grade",
 ]
 QUERIES = [one.format(join) for one in ASKED for join in JOINS]
+QUERIES += [one.format("visits v JOIN patients p ON v.id = p.id AND (y > 2 OR v.x < 6)") for one in ASKED[:6:2]]
 CASES = [
     *(("presence", "presence", k) for k in (1, 2)),
     *(("presence", "value", 2), ("value", "presence", 1), ("value", "presence", 3)),

@@ -91,6 +91,24 @@ def test_periods_have_their_plain_counts(key: str, tmp_path: Path) -> None:
     assert [] == wrong(tmp_path, key)
 
 
+@pytest.mark.parametrize(
+    "key", ["DATE_TRUNC('month', f)", "YEAR(f) * 100 + MONTH(f)", "f", "CAST(l AS DATE)", "HOUR(l)"]
+)
+def test_periods_of_a_persons_first_or_last_date_have_their_plain_counts(key: str, tmp_path: Path) -> None:
+    """A person whose first date is outside the bounds is in no group, although others of their dates are within."""
+    table, column = visits(), "f" if "f" in key else "l"
+    people = "(SELECT id, MIN(d) AS f, MAX(w) AS l FROM v GROUP BY id)"
+    within = f"WHERE CAST({column} AS DATE) BETWEEN '{FIRST}' AND '{LAST}'"
+    truth = plain(f"SELECT {key} AS k, COUNT(*) AS n FROM {people} {within} GROUP BY ALL", table)
+    everybody = plain(f"SELECT 1 AS k, COUNT(*) AS n FROM {people} GROUP BY ALL", table)
+    with protect(tmp_path, table) as db:
+        answer = db.sql(f"SELECT {key} AS k, COUNT(*) AS n FROM {people} GROUP BY 1", share=0.9)
+        found = {str(name).removesuffix(" 00:00:00"): n for name, n in answer}
+    assert {*truth} <= {*found}
+    assert 0 < sum(truth.values()) < everybody["1"]
+    assert [] == [name for name, n in found.items() if abs(n - truth.get(name, 0)) > 0.5]
+
+
 def clamped(expression: Any, moment: Any, first: date, last: date, sql_type: str) -> Any:
     """Plant: a date outside the bounds is moved to the nearest one instead of left out."""
     from sqlglot import exp
@@ -180,6 +198,9 @@ MOVED = [
     "SELECT SUM(DATE_DIFF('day', DATE '2024-01-01', day)) FROM t WHERE DATE_DIFF('day', DATE '2024-02-20', day) <> 0",
     "SELECT AVG(n) FROM (SELECT id, MAX(DATE_DIFF('day', DATE '2024-01-01', day)) AS n FROM t GROUP BY id)",
     "SELECT TIME_BUCKET(INTERVAL 2 WEEK, day), AVG(cost) FROM t WHERE day > '2024-01-05' GROUP BY 1",
+    "SELECT MONTH(f), COUNT(*), AVG(LEAST(s, 4)) FROM (SELECT id, MIN(day) AS f, SUM(cost) AS s FROM t GROUP BY id) "
+    "GROUP BY 1",
+    "SELECT l, COUNT(*) FROM (SELECT id, LAST(day ORDER BY cost) AS l FROM t WHERE cost > 1 GROUP BY id) GROUP BY l",
 ]
 
 

@@ -172,7 +172,7 @@ class Query(Expressions):
         if kind == 0:
             source = self.relation(self.projected() if self.chance(50) else f"SELECT * FROM t WHERE {self.truth(2)}")
         elif kind == 1:
-            source = f"t {self.one(('', 'LEFT '))}JOIN codes ON {self.number(2)} = codes.code"
+            source = f"t {self.one(('', 'LEFT '))}JOIN codes ON {self.number(2)} = codes.code{self.also()}"
         elif kind == 2:
             source = f"t {self.one(('', 'LEFT '))}JOIN labels ON {self.text(2)} = labels.label"
         elif kind in (3, 4):
@@ -211,7 +211,11 @@ class Query(Expressions):
         """Return the table joined with another one about the same people."""
         other, who = self.summary() if self.chance(40) else ("o", "who")
         on = self.one((f"t.id = o.{who}", f"o.{who} = t.id"))
-        return f"t {self.one(('', 'LEFT '))}JOIN {other} ON {on}"
+        return f"t {self.one(('', 'LEFT '))}JOIN {other} ON {on}{self.also()}"
+
+    def also(self) -> str:
+        """Return a further condition of a join, which a LEFT JOIN may not have."""
+        return f" AND ({self.own(self.truth(1))})" if self.chance(10) else ""
 
     def summary(self) -> tuple[str, str]:
         """Return the other table's rows put together, and what the person is called there."""

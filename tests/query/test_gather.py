@@ -150,9 +150,9 @@ def test_a_subquery_may_be_renamed_filtered_and_computed_with():
         ("(SELECT COUNT(*) AS n FROM visits GROUP BY id) s JOIN codes ON s.n = codes.code", "inside the subquery"),
         (
             "(SELECT id FROM visits GROUP BY id HAVING SUM(cost) > (SELECT AVG(cost) FROM visits))",
-            "would read people's",
+            "would read rows",
         ),
-        ("(SELECT id FROM visits WHERE cost > (SELECT AVG(cost) FROM visits) GROUP BY id)", "would read people's rows"),
+        ("(SELECT id FROM visits WHERE cost > (SELECT AVG(cost) FROM visits) GROUP BY id)", "would read rows"),
         ("(SELECT id FROM visits GROUP BY id HAVING SUM(cost))", "HAVING needs a condition"),
         ("(SELECT id FROM visits GROUP BY id HAVING missing > 1)", "There is no column 'missing'"),
         ("(SELECT id FROM visits HAVING COUNT(*) > 1)", "HAVING in a subquery needs GROUP BY with the person"),

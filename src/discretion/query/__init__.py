@@ -61,6 +61,12 @@ MOST_GROUPS = 10_000
 MOST_MADE = 50_000
 LONGEST = 20_000  # characters of a query
 DEEPEST = 60  # levels of nesting
+_INSTEAD = {  # of statements that are no SELECT
+    "PIVOT": " Write SELECT * FROM (...) PIVOT (SUM(n) FOR kind IN ('a', 'b')).",
+    **dict.fromkeys(
+        ("DESCRIBE", "DESC", "SHOW", "SUMMARIZE"), " `tables` lists tables, their columns, bounds and keys."
+    ),
+}
 _STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)
 
 
@@ -309,7 +315,8 @@ def statement(sql: str) -> exp.Expr:
     try:
         tokens = [token for token in sqlglot.tokenize(sql, dialect="duckdb") if token.text != ";"]
         if tokens and tokens[0].token_type not in _STARTS:
-            raise QueryRefused(f"{tokens[0].text.upper()[:20]} is not a question. Only SELECT is answered.")
+            first = tokens[0].text.upper()[:20]
+            raise QueryRefused(f"{first} is not a question. Only SELECT is answered.{_INSTEAD.get(first, '')}")
         parsed = sqlglot.parse(sql, dialect="duckdb")
         statements = [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)]
     except SqlglotError as failure:

@@ -32,8 +32,10 @@ _REASONS: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
     ((exp.Window, exp.WindowSpec), "a window function gives every row an answer. Ask for an aggregate by group."),
     (
         (exp.Subquery, exp.Select, exp.Exists, exp.SetOperation),
-        "a subquery inside an expression would read people's rows without paying. Ask for its value in a query of its "
-        "own, then write the released number here; or JOIN the other table on the person.",
+        "a subquery inside an expression would read rows without paying. Ask for its value in a query of its own, then "
+        "write the released number here. For people of another table, join it on the person: JOIN (SELECT person, "
+        "COUNT(*) AS n FROM other GROUP BY person) AS o; or LEFT JOIN it and write WHERE n IS NULL. For a lookup, JOIN "
+        "it and write its condition in WHERE.",
     ),
     ((exp.AggFunc,), "it is an aggregate. Aggregates stand in SELECT, HAVING or ORDER BY, and not inside each other."),
     (

@@ -125,9 +125,13 @@ def key(node: exp.Expr, found: RowSet) -> Key:
 def _spanned(key: Scalar, found: RowSet) -> Scalar | None:
     """The column with declared bounds of dates that a key is a function of."""
     (name,) = key.columns if len(key.columns) == 1 else ("",)
-    if name not in found.table.spans or name in found.table.keys:
+    if name in found.table.spans and name not in found.table.keys:
+        return columns_of(found.table)[name.lower()] if found.gathered is None else found.scope.find(exp.column(name))
+    leaves = {one.name for one in key.plain.find_all(exp.Column)} if found.gathered and not key.columns else ()
+    if len(leaves) != 1:
         return None
-    return columns_of(found.table)[name.lower()] if found.gathered is None else found.scope.find(exp.column(name))
+    chosen = found.scope.find(exp.column(*leaves))  # MIN(day) of a person: it is one of the dates of that column
+    return chosen if chosen.span is not None and isinstance(chosen.total, exp.Column) else None
 
 
 def _refuse_unknown(node: exp.Expr, key: Scalar, table: Table) -> NoReturn:

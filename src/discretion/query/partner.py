@@ -7,9 +7,9 @@ from sqlglot import exp
 from discretion.declaration.table import Table
 from discretion.errors import QueryRefused
 from discretion.query.aggregation import is_person
-from discretion.query.expression import scalar
+from discretion.query.expression import predicate, scalar
 from discretion.query.gather import own_person
-from discretion.query.rowset import Partner, RowSet, Summary, as_column, conditions
+from discretion.query.rowset import Partner, RowSet, Summary, as_column, conditions, parted
 from discretion.query.scalar import Scalar, Scope, columns_of, only, shown, unbracketed
 
 
@@ -27,7 +27,7 @@ def partnered(found: RowSet, join: exp.Join, other: Table | RowSet, alias: str) 
         summary, columns = None, _columns(other, name) | {table.person.lower(): person}
     else:
         summary, columns = _summary(other, alias, name, own, person)
-    _refuse_other_terms(join, found, table, alias, columns, person)
+    terms = _other_terms(join, found, table, alias, columns, person)
     # A row and the row it meets have one person. By LEFT JOIN there may be none, so that column is not the person.
     same = replace(own, plain=person.plain) if not outer else replace(person, columns=person.columns | own.columns)
     using = {column.name.lower() for column in join.args.get("using") or ()}
@@ -36,7 +36,8 @@ def partnered(found: RowSet, join: exp.Join, other: Table | RowSet, alias: str) 
         name=name, table=table, shown=alias, outer=outer, summary=summary, after=found.gathered is not None
     )
     scope = Scope({**found.scope.relations, alias: columns})
-    return replace(found, scope=scope, partners=(*found.partners, partner))
+    filters = tuple(predicate(one, scope, "ON") for one in terms)
+    return replace(found, scope=scope, filters=(*found.filters, *filters), partners=(*found.partners, partner))
 
 
 def refuse_names(found: RowSet) -> None:
@@ -138,24 +139,35 @@ def _refuse_others(found: RowSet, join: exp.Join, table: Table, whole: bool) -> 
         )
 
 
-def _refuse_other_terms(
+def _other_terms(
     join: exp.Join, found: RowSet, table: Table, alias: str, columns: dict[str, Scalar], person: Scalar
-) -> None:
-    """Refuse a join on anything but the person of both tables."""
-    using, on = join.args.get("using"), unbracketed(join.args.get("on") or exp.null())
+) -> list[exp.Expr]:
+    """Return the conditions of a JOIN besides the equal persons: they may as well stand in WHERE, unless it is LEFT.
+
+    Refuse a join without equal persons.
+    """
+    using = join.args.get("using")
     name = using[0].name.lower() if using and len(using) == 1 else ""
     mine = [one[name] for one in found.scope.relations.values() if name in one]
     if columns.get(name) is person and any(is_person(one, found.table) for one in mine):
-        return
-    sides = [unbracketed(on.this), unbracketed(on.expression)] if isinstance(on, exp.EQ) else []
+        return []
+    terms = [] if join.args.get("on") is None else parted(join.args["on"])
     scope = Scope({**found.scope.relations, alias: columns})
-    if len(sides) == 2 and all(isinstance(side, exp.Column) for side in sides):
-        known = [scalar(side, scope) for side in sides]
-        others = [one for one in known if one is not person]
-        if len(others) == 1 and is_person(others[0], found.table):
-            return
+    same = [one for one in terms if _is_same_person(one, scope, found, person)]
+    others = [one for one in terms if one not in same]
+    if same and (join.side != "LEFT" or not others):
+        return others
     theirs = next(key for key, one in columns.items() if one is person)
     raise QueryRefused(
         f"Join {shown(join.this)} on the person alone: ON {found.table.name}.{found.table.person} = {alias}.{theirs}. "
         "Other conditions stand in WHERE."
     )
+
+
+def _is_same_person(term: exp.Expr, scope: Scope, found: RowSet, person: Scalar) -> bool:
+    """Tell whether a condition says that the persons of both rows are equal."""
+    sides = [unbracketed(term.this), unbracketed(term.expression)] if isinstance(term, exp.EQ) else []
+    if len(sides) != 2 or not all(isinstance(side, exp.Column) for side in sides):
+        return False
+    others = [one for one in (scalar(side, scope) for side in sides) if one is not person]
+    return len(others) == 1 and is_person(others[0], found.table)

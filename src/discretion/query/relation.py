@@ -13,7 +13,7 @@ from discretion.query.gather import gathered
 from discretion.query.kind import common
 from discretion.query.partner import partnered
 from discretion.query.place import placed, start_of
-from discretion.query.rowset import Joined, RowSet
+from discretion.query.rowset import Joined, RowSet, parted
 from discretion.query.scalar import Scalar, Scope, column, columns_of, listed, only, shown
 
 
@@ -188,7 +188,8 @@ def _join(found: RowSet, join: exp.Join, tables: Tables) -> RowSet:
     most = found.table.longest_text
     outer = join.side == "LEFT"
     columns = {key.lower(): _public(lookup, key, inside, alias, most, outer) for key in lookup.columns}
-    on = scalar(_protected_side(join, alias, lookup), found.scope).anywhere
+    side, further = _protected_side(join, alias, lookup)
+    on = scalar(side, found.scope).anywhere
     key = columns[lookup.key.lower()]
     if on.kind != key.kind or on.kind in ("other", "null"):
         raise QueryRefused(f"The join on {alias}.{lookup.key} compares a {on.kind} with a {key.kind}. CAST the first.")
@@ -204,7 +205,8 @@ def _join(found: RowSet, join: exp.Join, tables: Tables) -> RowSet:
         shared=common([(on.type, on.reach), (key.type, key.reach)]) if on.kind == "number" else key.type,
     )
     scope = Scope({**found.scope.relations, alias: columns})
-    return replace(found, scope=scope, lookups=(*found.lookups, joined))
+    filters = tuple(predicate(one, scope, "ON") for one in further)
+    return replace(found, scope=scope, filters=(*found.filters, *filters), lookups=(*found.lookups, joined))
 
 
 def _public(lookup: Lookup, name: str, inside: str, alias: str, most: int, outer: bool) -> Scalar:
@@ -217,20 +219,17 @@ def _public(lookup: Lookup, name: str, inside: str, alias: str, most: int, outer
     return replace(found, values=tuple(dict.fromkeys([*values, *([None] if outer else [])])))
 
 
-def _protected_side(join: exp.Join, alias: str, lookup: Lookup) -> exp.Expr:
-    """The expression a lookup's key is compared with."""
-    using, on = join.args.get("using"), join.args.get("on")
+def _protected_side(join: exp.Join, alias: str, lookup: Lookup) -> tuple[exp.Expr, list[exp.Expr]]:
+    """Return the expression a lookup's key is compared with, and what else ON says, which WHERE may say as well."""
+    using, terms = join.args.get("using"), [] if join.args.get("on") is None else parted(join.args["on"])
     if using and len(using) == 1 and using[0].name.lower() == lookup.key.lower():
-        return exp.column(using[0].name)
-    if isinstance(on, exp.Paren):
-        on = on.this
-    for mine, theirs in ((on.this, on.expression), (on.expression, on.this)) if isinstance(on, exp.EQ) else ():
-        if isinstance(theirs, exp.Column) and (theirs.table.lower(), theirs.name.lower()) == (
-            alias,
-            lookup.key.lower(),
-        ):
-            side: exp.Expr = mine
-            return side
+        return exp.column(using[0].name), []
+    for on in terms if join.side != "LEFT" else terms * (len(terms) == 1):
+        for mine, theirs in ((on.this, on.expression), (on.expression, on.this)) if isinstance(on, exp.EQ) else ():
+            name = (theirs.table.lower(), theirs.name.lower()) if isinstance(theirs, exp.Column) else ()
+            if name == (alias, lookup.key.lower()):
+                return mine, [one for one in terms if one is not on]
     raise QueryRefused(
-        f"{alias} can only be joined on its unique key, written with its name: ON your_column = {alias}.{lookup.key}."
+        f"{alias} can only be joined on its unique key, written with its name: ON your_column = {alias}.{lookup.key}. "
+        "Other conditions stand in WHERE."
     )

@@ -160,13 +160,14 @@ def _side(outer: bool) -> str:
 
 def conditions(filters: tuple[Scalar, ...]) -> list[exp.Expr]:
     """Return the conditions that AND joins, however they are bracketed, for a canonical SELECT."""
-    return [part for one in filters for part in _conditions(one.plain)]
+    return [part for one in filters for part in parted(one.plain)]
 
 
-def _conditions(node: exp.Expr) -> list[exp.Expr]:
+def parted(node: exp.Expr) -> list[exp.Expr]:
+    """Return the conditions that AND joins."""
     node = unbracketed(node)
     if isinstance(node, exp.And):
-        return [*_conditions(node.this), *_conditions(node.expression)]
+        return [*parted(node.this), *parted(node.expression)]
     return [node.copy()]
 
 

@@ -432,6 +432,12 @@ SELECT COUNT(*) FROM visits JOIN sites ON visits.site = sites.code WHERE sites.u
 -- > count: every row
 -- > where "l0"."urban"
 
+SELECT COUNT(*) FROM visits AS v JOIN sites AS s ON s.urban AND (v.site = s.code AND v.cost > 5)
+-- > SELECT COUNT(*) AS "count(*)" FROM visits JOIN sites AS s ON visits.site = s.code WHERE s.urban AND visits.cost > 5
+-- > count: every row
+-- > where "l0"."urban"
+-- > where (CASE WHEN ISFINITE("t"."cost") THEN "t"."cost" END > 5.0e0)
+
 SELECT COUNT(*) FROM visits AS v LEFT JOIN sites AS s ON v.site = s.code WHERE s.beds IS NULL OR s.beds < 50
 -- > SELECT COUNT(*) AS "count(*)" FROM visits LEFT JOIN sites AS s ON visits.site = s.code WHERE s.beds IS NULL OR s.beds < 50
 -- > count: every row

@@ -62,10 +62,10 @@ SELECT COUNT(*) FROM patients CROSS JOIN visits
 -- > CROSS JOIN is not allowed between protected tables. Use JOIN or LEFT JOIN on the person.
 
 SELECT COUNT(*) FROM visits JOIN sites ON visits.site <> sites.code
--- > sites can only be joined on its unique key, written with its name: ON your_column = sites.code.
+-- > sites can only be joined on its unique key, written with its name: ON your_column = sites.code. Other conditions stand in WHERE.
 
 SELECT COUNT(*) FROM visits JOIN sites ON visits.kind = sites.city
--- > sites can only be joined on its unique key, written with its name: ON your_column = sites.code.
+-- > sites can only be joined on its unique key, written with its name: ON your_column = sites.code. Other conditions stand in WHERE.
 
 SELECT COUNT(*) FROM visits JOIN sites ON visits.minutes = sites.code
 -- > The join on sites.code compares a number with a text. CAST the first.
@@ -101,13 +101,13 @@ SELECT COUNT(*) FROM patients QUALIFY ROW_NUMBER() OVER () = 1
 -- > QUALIFY filters by window functions, which give every row an answer. Use HAVING on aggregates.
 
 SELECT COUNT(*) FROM patients WHERE age = (SELECT MAX(age) FROM patients)
--- > (SELECT MAX(age) FROM patients) is not allowed: a subquery inside an expression would read people's rows without paying. Ask for its value in a query of its own, then write the released number here; or JOIN the other table on the person.
+-- > (SELECT MAX(age) FROM patients) is not allowed: a subquery inside an expression would read rows without paying. Ask for its value in a query of its own, then write the released number here. For people of another table, join it on the person: JOIN (SELECT person, COUNT(*) AS n FROM other GROUP BY person) AS o; or LEFT JOIN it and write WHERE n IS NULL. For a lookup, JOIN it and write its condition in WHERE.
 
 SELECT COUNT(*) FROM patients WHERE id IN (SELECT patient_id FROM visits)
--- > (SELECT patient_id FROM visits) is not allowed: a subquery inside an expression would read people's rows without paying. Ask for its value in a query of its own, then write the released number here; or JOIN the other table on the person.
+-- > (SELECT patient_id FROM visits) is not allowed: a subquery inside an expression would read rows without paying. Ask for its value in a query of its own, then write the released number here. For people of another table, join it on the person: JOIN (SELECT person, COUNT(*) AS n FROM other GROUP BY person) AS o; or LEFT JOIN it and write WHERE n IS NULL. For a lookup, JOIN it and write its condition in WHERE.
 
 SELECT COUNT(*) FROM patients WHERE EXISTS (SELECT 1 FROM visits)
--- > EXISTS(SELECT 1 FROM visits) is not allowed: a subquery inside an expression would read people's rows without paying. Ask for its value in a query of its own, then write the released number here; or JOIN the other table on the person.
+-- > EXISTS(SELECT 1 FROM visits) is not allowed: a subquery inside an expression would read rows without paying. Ask for its value in a query of its own, then write the released number here. For people of another table, join it on the person: JOIN (SELECT person, COUNT(*) AS n FROM other GROUP BY person) AS o; or LEFT JOIN it and write WHERE n IS NULL. For a lookup, JOIN it and write its condition in WHERE.
 
 SELECT COUNT(*) FROM (SELECT * FROM patients LIMIT 5) AS few
 -- > LIMIT on people's rows picks some of them. Use it in the outer query, on the answer.
@@ -410,7 +410,7 @@ SELECT COUNT(*) FROM patients /* ; */ ; DELETE FROM patients -- hidden
 -- > One question at a time: this text has 2 statements.
 
 SELECT COUNT(*) FROM patients WHERE age > 3 /* -- */ OR id IN (SELECT 1)
--- > (SELECT 1) is not allowed: a subquery inside an expression would read people's rows without paying. Ask for its value in a query of its own, then write the released number here; or JOIN the other table on the person.
+-- > (SELECT 1) is not allowed: a subquery inside an expression would read rows without paying. Ask for its value in a query of its own, then write the released number here. For people of another table, join it on the person: JOIN (SELECT person, COUNT(*) AS n FROM other GROUP BY person) AS o; or LEFT JOIN it and write WHERE n IS NULL. For a lookup, JOIN it and write its condition in WHERE.
 
 DROP TABLE patients
 -- > DROP is not a question. Only SELECT is answered.
@@ -452,16 +452,16 @@ CALL pragma_version()
 -- > CALL is not a question. Only SELECT is answered.
 
 DESCRIBE patients
--- > DESCRIBE is not a question. Only SELECT is answered.
+-- > DESCRIBE is not a question. Only SELECT is answered. `tables` lists tables, their columns, bounds and keys.
 
 SUMMARIZE patients
--- > SUMMARIZE is not a question. Only SELECT is answered.
+-- > SUMMARIZE is not a question. Only SELECT is answered. `tables` lists tables, their columns, bounds and keys.
 
 EXPLAIN ANALYZE SELECT COUNT(*) FROM patients
 -- > EXPLAIN is not a question. Only SELECT is answered.
 
 PIVOT patients ON region USING COUNT(*)
--- > PIVOT is not a question. Only SELECT is answered.
+-- > PIVOT is not a question. Only SELECT is answered. Write SELECT * FROM (...) PIVOT (SUM(n) FOR kind IN ('a', 'b')).
 
 PREPARE p AS SELECT COUNT(*) FROM patients
 -- > PREPARE is not a question. Only SELECT is answered.
