@@ -405,6 +405,9 @@ def test_a_misspelt_option_and_half_a_lookup_are_refused(tmp_path):
             db.register("a", people, person="id", epsilon="e", level={})
         with pytest.raises(InvalidDeclaration, match="no option 'bound'"):
             db.protect("a", people, person="id", epsilon="e", bound={"e": (0, 1)})
+        for ask in (db.sql, db.explain):
+            with pytest.raises(InvalidDeclaration, match=r"no option 'shar'. Did you mean 'share'"):
+                ask("SELECT COUNT(*) FROM a", shar=0.1)
         with pytest.raises(InvalidDeclaration, match=r"must be \(source, its unique key\)"):
             db.protect("a", people, person="id", epsilon="e", lookups={"towns": "towns.csv"})
 

@@ -12,6 +12,7 @@ from discretion import answer as flow
 from discretion.answer import Paid, Question, compound
 from discretion.answer.outlook import Outlook, outlook
 from discretion.connection.stewardship import Stewardship
+from discretion.declaration.parameter import checked
 from discretion.engines import MEMORY, Engine, engine_of
 from discretion.errors import InvalidDeclaration, require
 from discretion.guarantee import Model
@@ -69,6 +70,7 @@ def connect(
 class Connection(Stewardship):
     """Protected tables, questions about them, and the ledger that pays for every answer."""
 
+    @checked
     def sql(
         self,
         sql: str,
@@ -125,6 +127,7 @@ class Connection(Stewardship):
             return compound.restored(paid.look.asked, stored)  # it died after the answer was delivered
         return flow.finish(paid, engine=self._engine, ledger=self._ledger, clock=self._clock)
 
+    @checked
     def explain(
         self,
         sql: str,

@@ -216,6 +216,7 @@ class RemoteConnection:
 
     # Analysts -------------------------------------------------------------------------------------------------------
 
+    @checked
     def sql(
         self,
         sql: str,
@@ -240,6 +241,7 @@ class RemoteConnection:
         }
         return release_from(self._channel.table("POST", "/v1/query", said, key=secret_bytes(16).hex()))
 
+    @checked
     def explain(
         self,
         sql: str,
