@@ -28,6 +28,18 @@ def test_the_menu_has_every_level_and_zero_and_marks_the_one_held(tmp_path):
     assert "24 in 100" == str(after.levels[2].chances[1])
 
 
+def test_what_was_used_already_counts_for_stricter_levels_too(tmp_path):
+    """A choice counts from now on: answers that were given before still tell as much as they told."""
+    with clinic(tmp_path) as db:
+        db.prefer(3, 5, by="person")
+        db.sql("SELECT COUNT(*) FROM patients WHERE age > 40", share=0.2, assume="gradual")
+        found = offered(db, 3)
+        assert 1 == db._ledger.receipt("patients", 3).spent
+    assert [1, 1, 1, 5] == [level.reach for level in found.levels]
+    assert ["24 in 100"] * 3 == [str(level.chances[1]) for level in found.levels[:3]]
+    assert [0, 0, 0, 4] == [level.left for level in found.levels]
+
+
 def test_levels_that_look_alike_are_told_more_finely(tmp_path):
     with clinic(tmp_path, menu=(0.05, 0.1, 0.2, 1, 5), levels={"strict": 0.1}) as db:
         found = offered(db, 3)

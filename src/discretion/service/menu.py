@@ -1,6 +1,6 @@
 """Menu: the levels that a person may choose, and what each would mean for them. Nothing here depends on the data."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from discretion.declaration.enrolment import Enrolment
@@ -18,6 +18,7 @@ class Level:
 
     epsilon: float
     names: tuple[str, ...]  # that the steward gave it
+    reach: float  # what all answers ever can reveal: the level, or what was used already if that is more
     chances: tuple[Chance, ...]  # what somebody can believe at most, for each of `BEFORE`
     left: float  # what could still be used of it, given what was used already
     held: bool
@@ -55,8 +56,9 @@ def menu(register: Register, tables: Sequence[Table], receipt: Receipt) -> Menu:
     held = round(receipt.allowance * MICRO)
     offered = sorted({0, *register.levels, held})
     shown = offered if len(offered) <= MOST_LEVELS else _few(offered, {0, held, *names})
-    least = _whole(shown)
-    made = {micro: _level(micro, tuple(names.get(micro, ())), receipt, held, least) for micro in {*shown, held}}
+    spent = round(receipt.spent * MICRO)
+    least = _whole({max(micro, spent) for micro in shown})
+    made = {micro: _level(micro, tuple(names.get(micro, ())), spent, held, least) for micro in {*shown, held}}
     paid = tuple(table for table in tables if table.register == register.name)
     return Menu(
         levels=tuple(made[micro] for micro in shown),
@@ -69,7 +71,7 @@ def menu(register: Register, tables: Sequence[Table], receipt: Receipt) -> Menu:
     )
 
 
-def _whole(levels: Sequence[int]) -> int:
+def _whole(levels: Collection[int]) -> int:
     """Return 100, or 1,000 if some levels would look alike otherwise."""
     coarse = {chance(0.1, micro / MICRO) for micro in levels}
     return 100 if len(coarse) == len(levels) else 1_000
@@ -84,12 +86,13 @@ def _few(offered: Sequence[int], wanted: set[int]) -> list[int]:
     return sorted({*kept, *spread})
 
 
-def _level(micro: int, names: tuple[str, ...], receipt: Receipt, held: int, least: int) -> Level:
-    epsilon = micro / MICRO
+def _level(micro: int, names: tuple[str, ...], spent: int, held: int, least: int) -> Level:
+    reach = max(micro, spent) / MICRO
     return Level(
-        epsilon=epsilon,
+        epsilon=micro / MICRO,
         names=names,
-        chances=tuple(chance(before, epsilon, least=least) for before in BEFORE),
-        left=max(0, micro - round(receipt.spent * MICRO)) / MICRO,
+        reach=reach,
+        chances=tuple(chance(before, reach, least=least) for before in BEFORE),
+        left=max(0, micro - spent) / MICRO,
         held=micro == held,
     )
