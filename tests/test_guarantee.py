@@ -57,8 +57,8 @@ def test_a_negative_loss_is_refused():
 
 
 def test_it_reads_as_a_promise():
-    assert "protects value of each person: ε from 0.1 to 0.5" in str(promise(100_000, 500_000))
-    assert "ε = 0.1 by preference" in str(promise(100_000, 100_000))
+    assert "protects value of each person: ε from 0.1 to 0.5, by what people chose" in str(promise(100_000, 500_000))
+    assert "ε = 0.1 for everybody" in str(promise(100_000, 100_000))
     individual = promise(1, 2, model="individual")
     assert "NOT differential privacy" in str(individual)
     assert not individual.is_differential_privacy

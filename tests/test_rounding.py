@@ -101,9 +101,9 @@ def test_rounding_moves_a_variance_by_no_more_than_is_said(sample):
         assert low <= values.var(ddof=int(sample)) <= high
 
 
-def test_errors_in_ranks_stay_as_they_are():
+def test_errors_in_ranks_name_the_step_of_the_grid():
     shape = Aggregate(kind="quantile", protects="value", upper=10, rank=Fraction(1, 2), rounding=Fraction(1, 2))
     error = Error(bias=0.1, noise=0.1, unit="rank")
-    assert (error,) == with_rounding(shape, 10, np.array([3.0]), (error,))
+    assert (replace(error, step=1.0),) == with_rounding(shape, 10, np.array([3.0]), (error,))
     wider = with_rounding(shape, 10, np.array([3.0]), (replace(error, unit="value"),))
     assert 0.6 == pytest.approx(wider[0].bias)

@@ -114,7 +114,8 @@ class Guarantee:
     def __str__(self) -> str:
         spent = [loss.micro_epsilon / MICRO for loss in self.losses.values()]
         delta = max((loss.pico_delta for loss in self.losses.values()), default=0) / PICO
-        span = f"ε from {min(spent):g} to {max(spent):g}" if min(spent) < max(spent) else f"ε = {max(spent):g}"
+        low, high = f"{min(spent):g}", f"{max(spent):g}"
+        span = f"ε from {low} to {high}, by what people chose" if low != high else f"ε = {high} for everybody"
         kind = (
             "personalized differential privacy"
             if self.is_differential_privacy
@@ -122,7 +123,7 @@ class Guarantee:
         )
         also = f", {self.also}" if self.also else ""
         return (
-            f"{kind}, protects {self.protects} of each {self.unit}{also}: {span} by preference"
+            f"{kind}, protects {self.protects} of each {self.unit}{also}: {span}"
             f"{f', δ = {delta:g}' if delta else ''}, arithmetic {self.arithmetic}"
         )
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import product
 from math import erfc, exp, inf, log, sqrt
 from statistics import NormalDist
@@ -267,6 +268,8 @@ def test_an_assumption_that_a_column_shares_is_said_once():
 def test_one_row_is_not_several():
     ranked = Error(bias=0.001, noise=0, unit="rank", asked=0.5, rows=900)
     assert "(rank ± 0.1%, at least 1 row)" in repr(release(errors={"count": (ranked,)}))
+    coarse = replace(ranked, step=1520.0)
+    assert "(rank ± 0.1%, at least 1 row, in steps of 1,520)" in repr(release(errors={"count": (coarse,)}))
 
 
 def test_no_assumption_is_advised_where_none_would_help():

@@ -9,11 +9,13 @@ from discretion.statistics import Aggregate
 
 
 def with_rounding(aggregate: Aggregate, people: int, values: Floats, errors: tuple[Error, ...]) -> tuple[Error, ...]:
-    """Return the errors of released answers, wider by what the grid can have moved them."""
+    """Return the errors of released answers, wider by what the grid can have moved them; ranks name the grid's step."""
     if not aggregate.rounding:
         return errors
     return tuple(
-        _wider(error, _moved(aggregate, people, value, error))
+        replace(error, step=float(aggregate.step))
+        if error.unit == "rank"
+        else _wider(error, _moved(aggregate, people, value, error))
         for value, error in zip(values.tolist(), errors, strict=True)
     )
 
@@ -34,7 +36,7 @@ def _moved(aggregate: Aggregate, people: int, value: float, error: Error) -> flo
 
 
 def _wider(error: Error, by: float) -> Error:
-    if error.unit == "rank" or not isfinite(by):
+    if not isfinite(by):
         return error
     return replace(
         error,

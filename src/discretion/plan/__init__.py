@@ -285,6 +285,7 @@ def _choice_sheet(choice: Choice, predicted: Sequence[Prediction] = ()) -> Sheet
         notes=(
             words,
             *ranks,
+            *_stepped(choice),
             *_assumed(choice),
             *_plain(choice),
             *map(str, predicted),
@@ -292,6 +293,14 @@ def _choice_sheet(choice: Choice, predicted: Sequence[Prediction] = ()) -> Sheet
         ),
         numbers=frozenset({"95% error", "RMSE", "bias", "noise", "compared"}),
     )
+
+
+def _stepped(choice: Choice) -> list[str]:
+    """Say how coarse the answers of a quantile are, where that can move them."""
+    one = choice.aggregate
+    if one.kind != "quantile" or not one.rounding:
+        return []
+    return [f"values are rounded to steps of {float(one.step):,.6g} first: a finer `grid` can be declared"]
 
 
 def _assumed(choice: Choice) -> list[str]:

@@ -107,7 +107,18 @@ def conclude(
         share=plan.share,
         within=plan.within,
     )
-    return replace(release, comparison=plan.hint) if release.is_wide else release  # predictions take time
+    better = plan.hint if release.is_wide else ()  # predictions take time
+    return replace(release, comparison=(*_left_out(plan), *better))
+
+
+def _left_out(plan: Plan) -> tuple[str, ...]:
+    """Say how many people an answer is without, because they have nothing to spend on it."""
+    offered = plan.specification
+    many = sum(people for epsilon, people in zip(offered.epsilons, offered.people, strict=True) if not epsilon)
+    if not many or not any(loss.micro_epsilon for loss in plan.guarantee.losses.values()):
+        return ()
+    who = "1 person, who has" if many == 1 else f"{many:,} people, who have"
+    return (f"This answer is without {who} nothing left to spend, or chose that their data are not used.",)
 
 
 def _weights(wanted: Sequence[Wanted], manner: Manner) -> tuple[int, ...]:

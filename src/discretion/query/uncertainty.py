@@ -1,7 +1,7 @@
 """Errors of released aggregates become errors of what is computed from them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import hypot, inf
 from typing import Any
 
@@ -56,7 +56,8 @@ def _error(slopes: Slopes, known: _Surroundings) -> Error:
     used = [(errors[number], slope) for number, slope in slopes.items() if slope]
     if any(error.unit == "rank" for error, _ in used):
         (error, slope), *others = used
-        return UNKNOWN if others or slope < 0 or rounding else error  # an ascending function keeps ranks
+        # An ascending function keeps ranks.
+        return UNKNOWN if others or slope < 0 or rounding else replace(error, step=slope * error.step)
     of = {number: tuple(family) for family in known.together for number in family}
     noises: dict[Any, float] = {}
     for number, slope in slopes.items():

@@ -34,7 +34,7 @@ class Release(Shown):
     simulated: bool = False  # made with a seeded generator: protects nobody
     entry: str = ""  # the ledger's entry that paid for it
     explanation: str = ""
-    comparison: tuple[str, ...] = ()  # where an interval is wide: what other assumptions would have given
+    comparison: tuple[str, ...] = ()  # who is left out; if an interval is wide, what assumptions would have given
     share: float | None = None  # of everybody's allowance, where there is a ledger
     within: float | None = None  # the largest 95% error that was asked for
 
@@ -278,7 +278,8 @@ class Release(Shown):
         if error.unit == "rank":
             rows = None if error.rows is None else ceil(min(half, 1.0) * error.rows)
             least = "" if rows is None else f", at least {rows:,} row{'s' * (rows != 1)}"
-            return f"{number(value)} (rank ± {percent(half, within)}{least})"
+            steps = f", in steps of {number(error.step)}" if error.step else ""
+            return f"{number(value)} (rank ± {percent(half, within)}{least}{steps})"
         if error.bought:
             return f"{value:,.12g} ({ends(error.interval(value))})"
         if error.fits(value):

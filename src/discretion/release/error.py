@@ -24,6 +24,7 @@ class Error:
     limits: tuple[float, float] | None = None  # where answers can lie at all
     asked: float | None = None  # in ranks: the one asked for, which the interval is around
     pull: float = 0.0  # how much further bad data may draw a choice among many: in the interval, not in `total`
+    step: float = 0.0  # in ranks: values were rounded to steps of this size, and ranks are those of the rounded values
     rows: float | None = None  # in ranks: if fewer rows than these are asked about, the error is a share of these
     bought: bool = False  # the interval was released beside the value: its ends are the limits
     quantiles: tuple[tuple[float, float, float], ...] = ()  # (tail, low, high) of the truth minus the value, if known
