@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import discretion as dn
+from discretion.engines import Engine
 from discretion.errors import InvalidDeclaration, QueryRefused, SourceChanged
 from discretion.query import parse
 
@@ -55,6 +56,20 @@ def test_groups_of_a_lookup_have_their_plain_counts(sql: str, db: dn.Connection,
 def test_every_value_is_shown_also_without_anybody(db: dn.Connection, tmp_path: Path) -> None:
     found = protect(db, tmp_path, "public").sql(QUESTIONS[1])
     assert ["empty", "north", "south", None] == [name for name, _ in found]
+
+
+def test_keys_that_people_have_instead_of_all_would_be_found(
+    db: dn.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A planted bug: of a lookup's values only those are read that somebody in the table has."""
+    whole, theirs = Engine.distinct, {1, 2, "north", "south", None}
+
+    def occurring(*given: Any) -> tuple[Any, ...]:
+        return tuple(one for one in whole(*given) or () if one in theirs)
+
+    monkeypatch.setattr(Engine, "distinct", occurring)
+    with pytest.raises(AssertionError):
+        test_every_value_is_shown_also_without_anybody(db, tmp_path)
 
 
 def test_keys_are_those_of_the_declaration_whoever_is_in_the_table(db: dn.Connection, tmp_path: Path) -> None:

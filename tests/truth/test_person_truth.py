@@ -15,6 +15,8 @@ from sqlglot import exp
 import discretion as dn
 from discretion.engines import gathering
 from discretion.engines import statement as built
+from discretion.errors import LedgerCorrupt
+from discretion.ledger import spend
 from discretion.noise import simulation
 from discretion.query import personal
 
@@ -126,6 +128,26 @@ def test_the_median_per_person_has_the_plain_rank(tmp_path: Path) -> None:
     assert slack < 0.05 * len(totals)
     assert (totals < release.value - 0.5).sum() <= len(totals) / 2 + slack
     assert (totals <= release.value + 0.5).sum() >= len(totals) / 2 - slack
+
+
+def paid(folder: Path) -> float:
+    """Return what everybody paid for a tenth of their allowance, however many rows they have."""
+    db, _ = protect(folder, "presence")
+    with db:
+        db.sql(f"SELECT COUNT(*) AS c, AVG(top) AS m FROM ({INNER}) WHERE n >= 3", share=0.1)
+        (spent,) = db.balance().to_pandas()["spent"]
+    return float(spent)
+
+
+def test_everybody_pays_once_for_their_rows(tmp_path: Path) -> None:
+    assert 0.1 * EPSILON == paid(tmp_path)
+
+
+def test_a_second_charge_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = spend._pay
+    monkeypatch.setattr(spend, "_pay", lambda cohort, *given: whole(whole(cohort, *given), *given))
+    with pytest.raises(LedgerCorrupt):  # balances are not what the entry says
+        paid(tmp_path)
 
 
 def test_rows_are_not_cut_before_they_are_put_together(tmp_path: Path) -> None:
