@@ -18,6 +18,7 @@ import discretion
 from discretion import arrays, errors
 from discretion.cli import app
 from discretion.connection import Connection
+from discretion.connection.front import Front
 from discretion.connection.stewardship import Stewardship
 from discretion.declaration.table import Policy
 from discretion.engines import ENGINES
@@ -172,7 +173,7 @@ def test_nothing_names_a_place_that_only_its_authors_have():
 
 # What is named exists ------------------------------------------------------------------------------------------------
 
-METHODS = [one for one in {**vars(Stewardship), **vars(Connection)}.values() if callable(one)]
+METHODS = [one for one in {**vars(Front), **vars(Stewardship), **vars(Connection)}.values() if callable(one)]
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 

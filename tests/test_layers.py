@@ -28,7 +28,7 @@ LAYERS = [
     "answer.derived answer.drawn",
     "answer.state answer.compound",
     "answer arrays",
-    "answer.outlook connection.protection",
+    "answer.outlook connection.protection connection.front",
     "connection.stewardship",
     "connection",
     "learn social",

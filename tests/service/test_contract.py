@@ -226,7 +226,7 @@ LOCAL_ONLY = {"ask", "finish", "outlook", "plan"}  # for the service itself and 
 
 def test_both_connections_have_the_same_methods_with_the_same_options():
     local = {name: one for name, one in getmembers(Connection, callable) if not name.startswith("_")}
-    remote = {name: one for name, one in vars(RemoteConnection).items() if callable(one) and not name.startswith("_")}
+    remote = {name: one for name, one in getmembers(RemoteConnection, callable) if not name.startswith("_")}
     assert LOCAL_ONLY == set(local) - set(remote)
     assert set() == set(remote) - set(local)
     for name, method in remote.items():

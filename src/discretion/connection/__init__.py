@@ -11,16 +11,12 @@ from weakref import finalize
 from discretion import answer as flow
 from discretion.answer import Paid, Question, compound
 from discretion.answer.outlook import Outlook, outlook
+from discretion.connection.front import Said
 from discretion.connection.stewardship import Stewardship
-from discretion.declaration.parameter import checked
 from discretion.engines import MEMORY, Engine, engine_of
 from discretion.errors import InvalidDeclaration, require
-from discretion.guarantee import Model
 from discretion.ledger.answers import stored_answer
-from discretion.mechanisms.belief import Assume
-from discretion.mechanisms.option import Options
 from discretion.plan import Plan
-from discretion.query.parameter import Params, bound
 from discretion.release import Release
 
 SERVICE = ("http://", "https://")
@@ -70,52 +66,11 @@ def connect(
 class Connection(Stewardship):
     """Protected tables, questions about them, and the ledger that pays for every answer."""
 
-    @checked
-    def sql(
-        self,
-        sql: str,
-        *,
-        share: float = 0.1,
-        mechanism: str = "auto",
-        options: Options | None = None,
-        assume: Assume = None,
-        expect: tuple[float, float] | None = None,
-        with_interval: bool = False,
-        partial: bool = False,
-        params: Params | None = None,
-        within: float | None = None,
-        model: Model = "personalized",
-    ) -> Release:
-        """Answer a question about protected tables; charged before a row is read.
+    def _sql(self, said: Said) -> Release:
+        return self.ask(Question(**said, analyst=self._analyst))
 
-        share          the most of each person's own allowance that this may use
-        mechanism      "auto" (the smallest predicted error) or a name
-        options        of that mechanism: {"threshold": "mean"} (docs/mechanisms.md)
-        assume         None: nothing about the data; "gradual": people of similar ε are alike, and how values depend on
-                       ε is estimated; "independent": preferences are unrelated to values; or a number between
-        expect         (low, high): every level's fraction or mean is believed to lie there
-        with_interval  spend a third of a quantile's share on its interval in value units
-        partial        let people who cannot pay their share pay what they have left, instead of refusing
-        params         values for ? (a list) or $name (a mapping); each is written into the question as a literal
-        within         the largest error (95%, as behind ±), if everybody has one row in the answer: the smallest share
-                       that is enough is used, `share` at most; with WHERE or groups an error may be larger
-        model          "individual" is NOT differential privacy: it needs a policy that allows it, has an account of its
-                       own, and gives an IndividualRelease (docs/mechanisms.md)
-        """
-        question = Question(
-            sql=bound(sql, params),
-            share=share,
-            mechanism=mechanism,
-            options=options,
-            assume=assume,
-            expect=expect,
-            with_interval=with_interval,
-            partial=partial,
-            within=within,
-            model=model,
-            analyst=self._analyst,
-        )
-        return self.ask(question)
+    def _explain(self, said: Said) -> Plan:
+        return self.plan(Question(**said))
 
     def ask(self, question: Question, *, tell: Callable[[str | Paid], None] = lambda _: None) -> Release:
         """Answer a question in the name of its own analyst; `tell` hears of the charge before a row is read."""
@@ -126,37 +81,6 @@ class Connection(Stewardship):
         if (stored := self._ledger.answered(paid.look.identity)) is not None:
             return compound.restored(paid.look.asked, stored)  # it died after the answer was delivered
         return flow.finish(paid, engine=self._engine, ledger=self._ledger, clock=self._clock)
-
-    @checked
-    def explain(
-        self,
-        sql: str,
-        *,
-        share: float = 0.1,
-        mechanism: str = "auto",
-        options: Options | None = None,
-        assume: Assume = None,
-        expect: tuple[float, float] | None = None,
-        with_interval: bool = False,
-        partial: bool = False,
-        params: Params | None = None,
-        within: float | None = None,
-        model: Model = "personalized",
-    ) -> Plan:
-        """Return what `sql` would cost whom, and how good the answer would be. Free; it sees no data. See `sql`."""
-        question = Question(
-            sql=bound(sql, params),
-            share=share,
-            mechanism=mechanism,
-            options=options,
-            assume=assume,
-            expect=expect,
-            with_interval=with_interval,
-            partial=partial,
-            within=within,
-            model=model,
-        )
-        return self.plan(question)
 
     def plan(self, question: Question, *, own: bool = False) -> Plan:
         """Return the plan of a question. Free; it sees no data. With `own`, answers to others are not told of."""

@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
+from discretion.connection.front import Front, Said
 from discretion.connection.protection import Protection
 from discretion.declaration.concern import Concern, told
 from discretion.declaration.enrolment import Enrolment
 from discretion.declaration.notice import notices
-from discretion.declaration.parameter import checked, given
-from discretion.declaration.table import LONGEST_TEXT, Bounds, LookupSource, Policy, Table, TableList
+from discretion.declaration.table import Table, TableList
 from discretion.engines import Engine
 from discretion.engines.steward import Steward, copies_of
 from discretion.errors import InvalidDeclaration
@@ -21,13 +21,14 @@ from discretion.ledger.audit import LedgerAudit, audit_ledger
 from discretion.ledger.clock import Clock
 from discretion.ledger.listing import Balance, History
 from discretion.ledger.moving import EnteredBy
+from discretion.plan import Plan
 from discretion.query.quotation import known_names, without_literals
 from discretion.render.listing import Listing
 
 STOPS = pa.schema([(field.name, pa.string()) for field in fields(Stop)])
 
 
-class Stewardship:
+class Stewardship(Front[Plan]):
     """Tables that stewards protect, the people enrolled in them, and the ledger of both."""
 
     def __init__(
@@ -52,153 +53,23 @@ class Stewardship:
         """Close the ledger; whatever was charged is on disk."""
         self._ledger.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     # Stewards -------------------------------------------------------------------------------------------------------
 
-    @checked
-    def register(
-        self,
-        name: str,
-        source: object,
-        *,
-        person: str,
-        epsilon: str,
-        levels: Mapping[str, float] | None = None,
-        menu: Sequence[float] = (),
-        default: float | str | None = None,
-        separate: bool = False,
-        delimiter: str | None = None,
-        encoding: str | None = None,
-        decimal: str | None = None,
-        null: Sequence[str] | None = None,
-        sheet: str | None = None,
-        types: Mapping[str, str] | None = None,
-        zones: Mapping[str, str] | None = None,
-    ) -> Balance:
-        """Enrol people with the preferences they chose: columns `person` and `epsilon` of a file, table or data frame.
-
-        levels   names for preferences, e.g. {"strict": 0.1, "open": 1.0}
-        menu     levels that every preference is rounded down to
-        default  for people who stated none; otherwise they get the strictest level offered
-        separate these identifiers name other people than the same identifiers in other registers
-
-        How a file is read: delimiter, encoding, decimal, null, sheet, types, zones (see docs/sources.md).
-        """
-        reading = given(
-            delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types, zones=zones
-        )
-        chosen = {"levels": levels, "menu": menu, "default": default}
-        self._warnings = self._protection.register(
-            name, source, reading, person=person, epsilon=epsilon, separate=separate, chosen=chosen
-        )
+    def _register(self, name: str, source: object, who: Said, chosen: Said, reading: Said) -> Balance:
+        self._warnings = self._protection.register(name, source, reading, chosen=chosen, **who)
         return self.balance(name)
 
-    @checked
-    def protect(
-        self,
-        name: str,
-        source: object,
-        *,
-        person: str = "",
-        epsilon: str = "",
-        register: str = "",
-        levels: Mapping[str, float] | None = None,
-        menu: Sequence[float] = (),
-        default: float | str | None = None,
-        separate: bool = False,
-        bounds: Mapping[str, Bounds] | None = None,
-        grid: Mapping[str, float] | None = None,
-        keys: Mapping[str, Sequence[object]] | None = None,
-        rows_per_person: int = 1,
-        longest_text: int = LONGEST_TEXT,
-        required: Sequence[str] = (),
-        lookups: Mapping[str, LookupSource] | None = None,
-        policy: Policy | None = None,
-        delimiter: str | None = None,
-        encoding: str | None = None,
-        decimal: str | None = None,
-        null: Sequence[str] | None = None,
-        sheet: str | None = None,
-        types: Mapping[str, str] | None = None,
-        zones: Mapping[str, str] | None = None,
+    def _protect(
+        self, name: str, source: object, who: Said, chosen: Said, reading: Said, declared: dict[str, Any]
     ) -> Table:
-        """Let analysts ask about a table. What is declared here, and who chose what, becomes public.
-
-        With `epsilon`, a column of the table itself, the table is its own register (see `register` for levels, menu,
-        default and separate): who is in it is public, their values are protected. With `register`, preferences come
-        from people enrolled before, and being in the table at all is protected.
-
-        bounds           {column: (low, high)}: values are clamped to it; needed for sums, averages, quantiles. Two
-                         dates: their months, years and so on are public keys; other dates are in no group
-        grid             {column: step} between candidate answers
-        keys             {column: [values]}: every value GROUP BY shows
-        rows_per_person  the most rows of one person that count; more are left out at random
-        longest_text     the most characters of a text that count (1,000); the person's own text is never cut
-        required         columns declared never NULL
-        lookups          {name: (source, key)}: unprotected tables that may be joined on their unique key. With
-                         (source, key, "public") you confirm that it was not made from people's rows: GROUP BY may
-                         then show its values, which are read now
-        policy           what the steward allows: see Policy
-
-        How a file is read: delimiter, encoding, decimal, null, sheet, types, zones (see docs/sources.md). What seems
-        wrong with the rows is told by `warnings`, to the steward only.
-        """
-        who: dict[str, Any] = {"person": person, "epsilon": epsilon, "register": register, "separate": separate}
-        reading = given(
-            delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types, zones=zones
-        )
-        declared = given(bounds=bounds, grid=grid, keys=keys, lookups=lookups, policy=policy)
-        declared |= {"rows_per_person": rows_per_person, "longest_text": longest_text, "required": required}
-        chosen = {"levels": levels, "menu": menu, "default": default}
         table, self._warnings = self._protection.protect(name, source, reading, declared, chosen=chosen, **who)
         return table
 
-    @checked
-    def refresh(
-        self,
-        name: str,
-        source: object = None,
-        *,
-        delimiter: str | None = None,
-        encoding: str | None = None,
-        decimal: str | None = None,
-        null: Sequence[str] | None = None,
-        sheet: str | None = None,
-        types: Mapping[str, str] | None = None,
-        zones: Mapping[str, str] | None = None,
-    ) -> str:
-        """Admit the state that the source of a table or register is in now, or that it has at the new place `source`.
-
-        Every difference of preferences becomes an individual change; nobody gets back what is spent. Returns the
-        ledger's entry about people, "" if nobody changed. Options say how a file is read, if that changed.
-        """
-        reading = given(
-            delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types, zones=zones
-        )
+    def _refresh(self, name: str, source: object, reading: Said) -> str:
         entry, self._warnings = self._protection.refresh(name, source, reading)
         return entry
 
-    def columns(
-        self,
-        source: object,
-        *,
-        delimiter: str | None = None,
-        encoding: str | None = None,
-        decimal: str | None = None,
-        null: Sequence[str] | None = None,
-        sheet: str | None = None,
-        types: Mapping[str, str] | None = None,
-        zones: Mapping[str, str] | None = None,
-    ) -> Mapping[str, str]:
-        """Return the columns of a source with their types, as `protect` would read it; nothing is kept or public."""
-        reading = given(
-            delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types, zones=zones
-        )
+    def _columns(self, source: object, reading: Said) -> Mapping[str, str]:
         return self._protection.columns(source, reading)
 
     def changed(self) -> tuple[str, ...]:

@@ -5,16 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
 
+from discretion.connection.front import Front, Said
 from discretion.declaration.concern import told
-from discretion.declaration.parameter import checked, given
-from discretion.declaration.table import LONGEST_TEXT, Bounds, LookupSource, Policy, Table, TableList
+from discretion.declaration.table import Table, TableList
 from discretion.errors import InvalidDeclaration
-from discretion.guarantee import Model
 from discretion.ledger import Receipt, StatedPreference, Use
 from discretion.ledger.access import LETTER_DAYS, TOKEN_DAYS
 from discretion.ledger.audit import LedgerAudit
@@ -22,17 +21,14 @@ from discretion.ledger.listing import Balance, History
 from discretion.ledger.member import Member, Token
 from discretion.ledger.moving import EnteredBy
 from discretion.ledger.replay import Finding
-from discretion.mechanisms.belief import Assume
-from discretion.mechanisms.option import Options
 from discretion.noise import secret_bytes
-from discretion.query.parameter import Params, bound
 from discretion.release import Release
 from discretion.render.listing import Listing
 from discretion.service.channel import HttpChannel
 from discretion.service.shown import ShownPlan, release_from
 
 
-class RemoteConnection:
+class RemoteConnection(Front[ShownPlan]):
     """Protected tables of a service: the same methods as `Connection`, as far as the token's role allows."""
 
     def __init__(self, url: str, *, token: str, analyst: str = "") -> None:
@@ -46,101 +42,24 @@ class RemoteConnection:
         """Let go of the network; what was charged is on the service's disk."""
         self._channel.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     # Stewards -------------------------------------------------------------------------------------------------------
 
-    @checked
-    def register(
-        self,
-        name: str,
-        source: object,
-        *,
-        person: str,
-        epsilon: str,
-        levels: Mapping[str, float] | None = None,
-        menu: Sequence[float] = (),
-        default: float | str | None = None,
-        separate: bool = False,
-        delimiter: str | None = None,
-        encoding: str | None = None,
-        decimal: str | None = None,
-        null: Sequence[str] | None = None,
-        sheet: str | None = None,
-        types: Mapping[str, str] | None = None,
-        zones: Mapping[str, str] | None = None,
-    ) -> Balance:
-        """Enrol people from a file below the service's data folder; see `Connection.register`."""
-        reading = given(
-            delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types, zones=zones
-        )
-        chosen = given(levels=levels, menu=menu or None, default=default, separate=separate or None)
-        self._steward("register", name, source, {"person": person, "epsilon": epsilon, **chosen, **reading})
+    def _register(self, name: str, source: object, who: Said, chosen: Said, reading: Said) -> Balance:
+        self._steward("register", name, source, {**_chosen({**who, **chosen}), **reading})
         return self.balance(name)
 
-    @checked
-    def protect(
-        self,
-        name: str,
-        source: object,
-        *,
-        person: str = "",
-        epsilon: str = "",
-        register: str = "",
-        levels: Mapping[str, float] | None = None,
-        menu: Sequence[float] = (),
-        default: float | str | None = None,
-        separate: bool = False,
-        bounds: Mapping[str, Bounds] | None = None,
-        grid: Mapping[str, float] | None = None,
-        keys: Mapping[str, Sequence[object]] | None = None,
-        rows_per_person: int = 1,
-        longest_text: int = LONGEST_TEXT,
-        required: Sequence[str] = (),
-        lookups: Mapping[str, LookupSource] | None = None,
-        policy: Policy | None = None,
-        delimiter: str | None = None,
-        encoding: str | None = None,
-        decimal: str | None = None,
-        null: Sequence[str] | None = None,
-        sheet: str | None = None,
-        types: Mapping[str, str] | None = None,
-        zones: Mapping[str, str] | None = None,
+    def _protect(
+        self, name: str, source: object, who: Said, chosen: Said, reading: Said, declared: dict[str, Any]
     ) -> Table:
-        """Let analysts ask about a file below the service's data folder; see `Connection.protect`."""
-        reading = given(
-            delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types, zones=zones
-        )
-        chosen = given(levels=levels, menu=menu or None, default=default, separate=separate or None)
-        declared = given(bounds=bounds, grid=grid, keys=keys, lookups=lookups, policy=policy, required=required or None)
-        declared |= {"rows_per_person": rows_per_person, "longest_text": longest_text}
-        who = given(person=person or None, epsilon=epsilon or None, register=register or None)
-        done = self._steward("protect", name, source, {**who, **chosen, **declared, **reading})
+        done = self._steward("protect", name, source, {**_chosen({**who, **chosen, **declared}), **reading})
         return Table.from_stored(json.dumps(done["table"]))
 
-    @checked
-    def refresh(
-        self,
-        name: str,
-        source: object = None,
-        *,
-        delimiter: str | None = None,
-        encoding: str | None = None,
-        decimal: str | None = None,
-        null: Sequence[str] | None = None,
-        sheet: str | None = None,
-        types: Mapping[str, str] | None = None,
-        zones: Mapping[str, str] | None = None,
-    ) -> str:
-        """Admit the state that a source is in now; return the entry, "" if nobody changed."""
-        reading = given(
-            delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types, zones=zones
-        )
+    def _refresh(self, name: str, source: object, reading: Said) -> str:
         return str(self._steward("refresh", name, source, reading)["entry"])
+
+    def _columns(self, source: object, reading: Said) -> Mapping[str, str]:
+        found: Mapping[str, str] = self._channel.ask("POST", "/v1/columns", {"source": str(source), **_plain(reading)})
+        return found
 
     def _steward(self, what: str, name: str, source: object, said: Mapping[str, Any]) -> dict[str, Any]:
         if source is not None and not isinstance(source, str | Path):
@@ -149,25 +68,6 @@ class RemoteConnection:
         done: dict[str, Any] = self._channel.ask("POST", f"/v1/{what}", {"name": name, **place, **_plain(said)})
         self._warnings = done["warnings"]
         return done
-
-    def columns(
-        self,
-        source: object,
-        *,
-        delimiter: str | None = None,
-        encoding: str | None = None,
-        decimal: str | None = None,
-        null: Sequence[str] | None = None,
-        sheet: str | None = None,
-        types: Mapping[str, str] | None = None,
-        zones: Mapping[str, str] | None = None,
-    ) -> Mapping[str, str]:
-        """Return the columns of a source below the service's data folder, with their types."""
-        reading = given(
-            delimiter=delimiter, encoding=encoding, decimal=decimal, null=null, sheet=sheet, types=types, zones=zones
-        )
-        found: Mapping[str, str] = self._channel.ask("POST", "/v1/columns", {"source": str(source), **_plain(reading)})
-        return found
 
     def changed(self) -> tuple[str, ...]:
         """Return the tables and registers whose sources were edited since."""
@@ -216,55 +116,11 @@ class RemoteConnection:
 
     # Analysts -------------------------------------------------------------------------------------------------------
 
-    @checked
-    def sql(
-        self,
-        sql: str,
-        *,
-        share: float = 0.1,
-        mechanism: str = "auto",
-        options: Options | None = None,
-        assume: Assume = None,
-        expect: tuple[float, float] | None = None,
-        with_interval: bool = False,
-        partial: bool = False,
-        params: Params | None = None,
-        within: float | None = None,
-        model: Model = "personalized",
-    ) -> Release:
-        """Answer a question about protected tables; see `Connection.sql`."""
-        said = {"sql": bound(sql, params), "share": share, "mechanism": mechanism, "assume": assume, "expect": expect}
-        said |= {
-            "with_interval": with_interval,
-            "partial": partial,
-            **_given(options=options, within=within, model=model),
-        }
-        return release_from(self._channel.table("POST", "/v1/query", said, key=secret_bytes(16).hex()))
+    def _sql(self, said: Said) -> Release:
+        return release_from(self._channel.table("POST", "/v1/query", _known(said), key=secret_bytes(16).hex()))
 
-    @checked
-    def explain(
-        self,
-        sql: str,
-        *,
-        share: float = 0.1,
-        mechanism: str = "auto",
-        options: Options | None = None,
-        assume: Assume = None,
-        expect: tuple[float, float] | None = None,
-        with_interval: bool = False,
-        partial: bool = False,
-        params: Params | None = None,
-        within: float | None = None,
-        model: Model = "personalized",
-    ) -> ShownPlan:
-        """Show what a question would cost whom, and how good the answer would be. Free."""
-        said = {"sql": bound(sql, params), "share": share, "mechanism": mechanism, "assume": assume, "expect": expect}
-        said |= {
-            "with_interval": with_interval,
-            "partial": partial,
-            **_given(options=options, within=within, model=model),
-        }
-        return ShownPlan.from_facts(self._channel.ask("POST", "/v1/explain", said))
+    def _explain(self, said: Said) -> ShownPlan:
+        return ShownPlan.from_facts(self._channel.ask("POST", "/v1/explain", _known(said)))
 
     def answer(self, entry: str) -> Release:
         """Return an answer that was delivered, by the entry that paid for it."""
@@ -342,9 +198,15 @@ class RemoteAccess:
         return str(self._channel.ask("DELETE", f"/v1/invitations/{_quoted(entry)}")["entry"])
 
 
-def _given(**choices: Any) -> dict[str, Any]:
-    """Return the choices that were made: a service of an older version does not know the others."""
-    return {name: choice for name, choice in choices.items() if choice and choice != "personalized"}
+def _known(said: Said) -> dict[str, Any]:
+    """Return a question without new options that nobody chose: a service of an older version does not know them."""
+    new = ("options", "within", "model")
+    return {name: one for name, one in said.items() if name not in new or (one and one != "personalized")}
+
+
+def _chosen(said: Said) -> dict[str, Any]:
+    """Return what somebody chose: numbers, and what is not empty."""
+    return {name: one for name, one in said.items() if one or (isinstance(one, int | float) and one is not False)}
 
 
 def _plain(said: Mapping[str, Any]) -> dict[str, Any]:
