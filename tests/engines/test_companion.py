@@ -1,5 +1,6 @@
 """A register beside the rows of Parquet files gives what joining it gives, and fails towards leaving people out."""
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
@@ -10,10 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 import pytest
+from sqlglot import exp
 
 from discretion.declaration.table import Table
 from discretion.engines import Cohorts, Rows, gathering
 from discretion.engines import engine as engine_module
+from discretion.engines.backend import Held
 from discretion.engines.duckdb import DuckDB
 from discretion.engines.duckdb.companion import Companion, Directory
 from discretion.engines.duckdb.repetition import repeats
@@ -163,6 +166,17 @@ def test_somebody_with_too_many_rows_is_found_by_sorting(most: int) -> None:
     assert not repeats([], 0, most)
     with pytest.raises(EngineFailed):  # more rows than there were
         repeats([pa.record_batch({"owner": pa.array([1, 2], pa.uint64())})], 1, most)
+
+
+@pytest.mark.parametrize("part", [10, 60, 10_000])
+def test_all_owners_are_sorted_in_some_part(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discretion.engines.duckdb.repetition.PART", part)
+    rows, engine = visits(pa.string()), DuckDB(threads=2)
+    held = Held(places={"protected": files(rows, tmp_path, 1)}, tables={}, states={})
+    busiest = max(Counter(rows["id"].drop_null().to_pylist()).values())
+    for most in (busiest - 1, busiest):
+        found = engine.backend.exceeds(exp.column("id"), most, rows.num_rows, held)
+        assert (most < busiest) == found
 
 
 @pytest.mark.parametrize("limit", [3, 255])

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from discretion.declaration.table import Table
 from discretion.engines.backend import CHANGED, Admission, Backend, Held
+from discretion.engines.buffer import numbers, table_of
 from discretion.engines.column import Column
 from discretion.engines.memory import Attached, attached, is_object, name_of, place_of
 from discretion.engines.person import everybody, without_doubt
@@ -234,13 +235,14 @@ def _statistics(
 ) -> Statistics:
     """Return one measure's whole numbers by group and cohort, out of what the SQL gave."""
     several = [other.name for other in stated.columns if other.histogram and f"{other.name}_all" in answer.column_names]
-    about = np.ones(answer.num_rows, dtype=bool)
+    part, about = answer, np.ones(answer.num_rows, dtype=bool)
     for name in several:
         mine = measure.histogram and name == column.name
-        about &= answer[f"{name}_all"].to_numpy() == (0 if mine else 1)
+        about &= numbers(answer[f"{name}_all"]) == (0 if mine else 1)
+    if several:
+        part = answer.take(table_of(rows=np.flatnonzero(about))["rows"])
     if measure.histogram:
-        return _histogram(answer.filter(pa.array(about)), column, measure, shape)
-    part = answer.filter(pa.array(about))
+        return _histogram(part, column, measure, shape)
     counts = _spread(part, f"{column.name}_n", shape)
     if measure.aggregate.kind in ("count", "people"):
         return Statistics(counts=counts.astype(np.int64), totals=counts)
@@ -256,8 +258,8 @@ def _histogram(part: pa.Table, column: Column, measure: Measure, shape: tuple[in
     steps = np.arange(one.lower, one.upper + 1)
     part = part.filter(part[column.name].is_valid())
     histogram = np.zeros((*shape, len(steps)), dtype=np.int64)
-    places = part["g"].to_numpy(), part["c"].to_numpy(), part[column.name].to_numpy() - one.lower
-    np.add.at(histogram, places, part["n"].cast(pa.int64()).to_numpy())
+    places = numbers(part["g"]), numbers(part["c"]), numbers(part[column.name]) - one.lower
+    np.add.at(histogram, places, numbers(part["n"].cast(pa.int64())))
     totals = histogram.astype(object) @ steps.astype(object)
     return Statistics(counts=histogram.sum(axis=2), totals=totals, histogram=histogram)
 
@@ -265,6 +267,6 @@ def _histogram(part: pa.Table, column: Column, measure: Measure, shape: tuple[in
 def _spread(part: pa.Table, name: str, shape: tuple[int, int]) -> Any:
     """Return a column of whole numbers of any size added up by (group, cohort), 0 where there is no row."""
     spread = np.zeros(shape, dtype=object)
-    places = part["g"].to_numpy(), part["c"].to_numpy()
+    places = numbers(part["g"]), numbers(part["c"])
     np.add.at(spread, places, np.array([int(number or 0) for number in part[name].to_pylist()], dtype=object))
     return spread

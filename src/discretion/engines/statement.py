@@ -13,6 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from discretion.engines.bounding import by_join, by_list, by_window, unlisted
+from discretion.engines.buffer import column_of, table_of
 from discretion.engines.choice import DIGITS, keyed_digest, with_coins
 from discretion.engines.column import Column, aggregates, columns_of, not_null, number, parts, place_of, stepped
 from discretion.engines.gathering import Whose, put_together
@@ -378,11 +379,11 @@ class _Build:
 
     def _levels(self) -> None:
         levels: Mapping[Any, int] = self.rows.cohorts.levels
-        found = pa.array(list(levels), pa.float64() if is_number(self.facts.epsilon) else pa.string())
+        kind = pa.float64() if is_number(self.facts.epsilon) else pa.string()
         if self.facts.beside is not None and self.numbered:
-            levels = self.facts.beside.cohorts
-            found = pa.array(list(levels), pa.int64())
-        self.tables["levels"] = pa.table({"preference": found, "cohort": pa.array(list(levels.values()), pa.int64())})
+            levels, kind = self.facts.beside.cohorts, pa.int64()
+        cohorts = column_of([*levels.values()], pa.int64())
+        self.tables["levels"] = table_of(preference=column_of([*levels], kind), cohort=cohorts)
 
 
 def _place(key: Key, placed: bool) -> exp.Expr:

@@ -18,6 +18,8 @@ from discretion.ledger.offer import Cohort, Offer, exact
 from discretion.ledger.register import Register, cohorts_of, last_changes, load
 from discretion.ledger.stop import refuse_stopped
 
+# Made of no batches: PyArrow's own way to make an empty table imports pandas, if it is installed.
+_NO_CHANGES = pa.Table.from_batches([], pa.schema({"person": pa.string(), "cohort": pa.int64()}))
 _ENTRY, _LATER = schema.entry.c, schema.entry.alias().c
 _DECLARATIONS = sa.select(schema.declaration.c.body).order_by(schema.declaration.c.name)
 _DECLARED = sa.select(schema.declaration.c.body).where(schema.declaration.c.name == sa.bindparam("wanted"))
@@ -113,8 +115,10 @@ class Snapshot:
     def changes(self, register: Register, *, at: int | None = None) -> pa.Table:
         """Return (person, cohort) of everybody who is not where they were enrolled, newcomers included."""
         rows = [(row.person, row.cohort) for row in last_changes(self._db, register, at=at)]
-        people, cohorts = zip(*rows, strict=True) if rows else ((), ())
-        return pa.table({"person": pa.array(people, pa.string()), "cohort": pa.array(cohorts, pa.int64())})
+        if not rows:
+            return _NO_CHANGES
+        people, cohorts = zip(*rows, strict=True)
+        return pa.table({"person": people, "cohort": cohorts}, _NO_CHANGES.schema)
 
 
 def asked(cohorts: Iterable[Cohort]) -> tuple[Cohort, ...]:

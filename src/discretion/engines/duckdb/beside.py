@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from discretion.engines import survey
 from discretion.engines.backend import Held
+from discretion.engines.buffer import table_of
 from discretion.engines.dialect import Dialect
 from discretion.engines.duckdb.companion import Companion, Directory, Owners
 from discretion.engines.duckdb.connections import Connections
@@ -104,7 +105,7 @@ class Companions:
             sizes, threads = _sizes(connection, sources["protected"]), _threads(connection)
             found = connection.sql(self._dialect.text(owners.preferences)).to_arrow_table()["preference"]
             places = np.arange(len(found), dtype=np.min_scalar_type(len(found)))
-            connection.register("found", pa.table({"preference": found, "place": places}))
+            connection.register("found", table_of(preference=found, place=places))
             empty = Companion.empty(sizes, found.to_pylist(), threads)
             if not any(sizes):
                 return None

@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from discretion.engines.buffer import is_known, numbers, stored, table_of
 from discretion.engines.column import not_null, number
 from discretion.engines.gathering import Whose
 from discretion.engines.person import preference, same_person
@@ -52,38 +53,38 @@ class Companion:
 
     def with_places(self, rows: Iterable[pa.RecordBatch]) -> "Companion | None":
         """Add what `Owners.places` found; return None if somebody's rows were found twice."""
-        numbers, known = self.numbers.copy(), 0
+        places, known = self.numbers.copy(), 0
         for batch in rows:
-            numbers[self._where(batch)] = batch["place"].to_numpy()
+            places[self._where(batch)] = numbers(batch["place"])
             known += len(batch)
-        return replace(self, numbers=numbers) if known == np.count_nonzero(numbers < len(self.found)) else None
+        return replace(self, numbers=places) if known == np.count_nonzero(places < len(self.found)) else None
 
     def with_owners(self, rows: Iterable[pa.RecordBatch], directory: "Directory", named: bool = False) -> "Companion":
         """Add the preference of each row's owner, as a directory lists it, and find out how many rows anybody has.
 
         If `named`, every row's number says its owner, too.
         """
-        numbers, owners = self.numbers.copy(), 0
-        whose = np.zeros(numbers.size if named else 0, dtype=np.min_scalar_type(directory.places.size))
+        places, owners = self.numbers.copy(), 0
+        whose = np.zeros(places.size if named else 0, dtype=np.min_scalar_type(directory.places.size))
         owned = np.zeros(directory.places.size, dtype=np.uint8)  # rows of each person
         for batch in rows:
             who, people = batch["person"], directory.found(batch["person"])
-            numbers[self._where(batch)] = np.where(people < 0, directory.nobody, directory.places[people])
+            places[self._where(batch)] = np.where(people < 0, directory.nobody, directory.places[people])
             if named:
                 whose[self._where(batch)] = np.maximum(people, 0)  # rows of strangers are left out by their number
             np.add.at(owned, people[people >= 0], np.uint8(1))  # a plain 1 would take ten times as long
             owners += len(who) - who.null_count
         # The sum is smaller if somebody is a stranger, or has so many rows that their number began again at 0.
         most = int(owned.max()) if int(owned.sum(dtype=np.int64)) == owners else None
-        found = replace(self, numbers=numbers, most_rows=most)
+        found = replace(self, numbers=places, most_rows=most)
         return replace(found, owners=whose, directory=directory) if named else found
 
     def with_changes(self, rows: Iterable[pa.RecordBatch], cohorts: int) -> "Companion":
         """Add what `Owners.changes` found: cohorts, or −1 for who is left out."""
-        numbers = self.numbers.astype(np.min_scalar_type(len(self.found) + cohorts))
+        places = self.numbers.astype(np.min_scalar_type(len(self.found) + cohorts))
         for batch in rows:
-            numbers[self._where(batch)] = len(self.found) + 1 + batch["cohort"].to_numpy()
-        return replace(self, numbers=numbers)
+            places[self._where(batch)] = len(self.found) + 1 + numbers(batch["cohort"])
+        return replace(self, numbers=places)
 
     def beside(self, levels: Mapping[Any, int], count: int, met: Mapping[str, pa.Array]) -> Beside:
         """Return the table's rows with their numbers, and the cohort of each number that has one.
@@ -107,7 +108,7 @@ class Companion:
             for low, high in pairwise([*range(0, end - start, size), end - start]):
                 name, piece = f"companion{len(tables)}", slice(start + low, start + high)
                 found = {"row": self._order[low:high], "found": self._told[piece]}
-                tables[name] = pa.table(found | {one: column[piece] for one, column in met.items()})
+                tables[name] = table_of(**found, **{one: column[piece] for one, column in met.items()})
                 rows.append(_piece(name, file, low, high, met))
         together = rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False)
         return together.subquery(), tables
@@ -131,7 +132,7 @@ class Companion:
 
     def _where(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         starts = np.cumsum([0, *self.files])
-        return np.asarray(starts[batch["file"].to_numpy()] + batch["row"].to_numpy())
+        return np.asarray(starts[numbers(batch["file"])] + numbers(batch["row"]))
 
 
 def _piece(name: str, file: int, low: int, high: int, met: Iterable[str]) -> exp.Select:
@@ -158,17 +159,16 @@ class Directory:
         """Return the directory of a register; None if somebody is in it twice."""
         places, rows = np.full(last - first + 1, nobody, dtype=np.min_scalar_type(nobody)), 0
         for batch in register:
-            places[batch["person"].to_numpy() - first] = batch["place"].to_numpy()
+            places[numbers(batch["person"]) - first] = numbers(batch["place"])
             rows += len(batch)
         return cls(first=first, places=places, nobody=nobody) if rows == np.count_nonzero(places != nobody) else None
 
     def found(self, people: pa.Array) -> NDArray[np.int64]:
         """Return where each person stands in `places`; −1 for rows of nobody and of strangers."""
         last = self.first + self.places.size - 1
-        known = people.is_valid().to_numpy(zero_copy_only=False)
-        numbers = people.fill_null(self.first).to_numpy()
-        known &= (numbers >= self.first) & (numbers <= last)
-        return np.where(known, np.clip(numbers, self.first, last) - self.first, -1)
+        known, who = is_known(people), stored(people)
+        known &= (who >= self.first) & (who <= last)
+        return np.where(known, np.clip(who, self.first, last) - self.first, -1)
 
 
 @dataclass(frozen=True, kw_only=True)
