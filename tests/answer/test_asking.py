@@ -106,7 +106,7 @@ def test_questions_without_options_keep_the_identity_they_had():
     question = Question(sql="SELECT COUNT(*) FROM t", expect=(0.0, 1.0))
     known = {"sql": query.text, "share": 0.1, "mechanism": "auto", "assume": None, "expect": [0.0, 1.0]}
     known |= {"with_interval": False, "partial": False, "analyst": ""}
-    expected = sha256(dumps([known, table.identity(), []], sort_keys=True).encode()).hexdigest()
+    expected = sha256(dumps([known, table.identity, []], sort_keys=True).encode()).hexdigest()
     assert expected == earlier_identity_of(question, query, [])
     others = [
         replace(question, mechanism="sample"),

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import discretion as dn
+from discretion import answer
 from discretion.answer import compound, derived
 from discretion.answer.propagation import Moves, ReleasedValue
 from discretion.engines.duckdb import above
@@ -324,3 +325,40 @@ def test_an_outer_query_that_reads_the_source_would_be_found(
 def test_numbers_that_are_public_are_exact_above_them_too(db: dn.Connection) -> None:
     found = db.sql("SELECT COUNT(*) AS n, COUNT(*) AS N FROM t", share=0.1).to_arrow().to_pydict()
     assert (found["n"], found["N_1"], found["N_1_low"], found["N_1_high"]) == ([120], [120], [120], [120])
+
+
+def test_a_statement_is_read_again_only_if_a_table_was_declared_anew(
+    db: dn.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts, parse = [], compound.parse
+
+    def counted(sql: str, tables: Any) -> Any:
+        texts.append(sql)
+        return parse(sql, tables)
+
+    monkeypatch.setattr(compound, "parse", counted)
+    sql = "SELECT SUM(age) FROM t WHERE region = 'W'"
+    first = str(db.explain(sql, share=0.1))
+    assert str(db.explain(sql, share=0.1)) == first
+    assert texts == [sql]
+    db.protect("t", people(), person="id", epsilon="epsilon", bounds={"age": (0, 9)}, keys={"region": REGIONS})
+    assert str(db.explain(sql, share=0.1)) != first
+    assert set(texts[1:]) == {sql}
+
+
+@pytest.mark.parametrize("sql", [*STATEMENTS, "SELECT region, COUNT(*), AVG(age), MEDIAN(age) FROM t GROUP BY region"])
+def test_answering_leaves_what_was_read_as_it_was(db: dn.Connection, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, read = [], answer.read
+
+    def kept(sql: str, tables: Any) -> compound.Compound:
+        found.append(read(sql, tables))
+        assert found[-1] is found[0]
+        shown.append(repr(found[-1]))
+        return found[-1]
+
+    shown: list[str] = []
+    monkeypatch.setattr(answer, "read", kept)
+    for share in (0.1, 0.2, 0.2):
+        db.sql(sql, share=share)
+    assert len(shown) == 3
+    assert len(set(shown)) == 1

@@ -202,7 +202,7 @@ def _parsed(question: Question, ledger: Ledger) -> Iterator[tuple[Compound, Snap
     tables = ledger.last_tables
     while True:
         try:
-            asked = read(question.sql, {table.name: table for table in tables})
+            asked = read(question.sql, tables)
         except QueryRefused:
             before, tables = tables, ledger.tables()
             if before == tables:

@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import compress
 
 from sqlglot import exp
@@ -50,12 +51,14 @@ class Compound:
         return f"and whether you are in {' or '.join(hidden)}"
 
 
-def read(sql: str, tables: Mapping[str, Table]) -> Compound:
+@lru_cache(maxsize=64)  # it follows from the text and what was declared
+def read(sql: str, tables: tuple[Table, ...]) -> Compound:
     """Return the questions of a statement, or refuse it; SQL above them is tried on made-up values."""
+    named = {table.name: table for table in tables}
     try:
-        return Compound(queries=(parse(sql, tables),))
+        return Compound(queries=(parse(sql, named),))
     except QueryRefused as refusal:
-        division = divided(sql, tables, refusal)
+        division = divided(sql, named, refusal)
     _refuse_unlike(division.queries)
     rehearse(division)
     return Compound(queries=division.queries, division=division)
@@ -125,12 +128,8 @@ def concluded(compound: Compound, releases: Sequence[Release]) -> tuple[Release,
 def kept(compound: Compound, answer: Release, releases: Sequence[Release], drawn: Sequence[Drawn]) -> str:
     """Return the text that the ledger keeps: the answer, and what it was computed from."""
     each = zip(compound.queries, releases, drawn, strict=True)
-    parts = [_with(one, drawn=found.to_dict(query)) for query, one, found in each]
-    return parts[0] if compound.division is None else _with(answer, parts=parts)
-
-
-def _with(release: Release, **more: object) -> str:
-    return json.dumps({**json.loads(release.stored()), **more})
+    parts = [one.stored(drawn=found.to_dict(query)) for query, one, found in each]
+    return parts[0] if compound.division is None else answer.stored(parts=parts)
 
 
 def restored(compound: Compound, text: str) -> Release:

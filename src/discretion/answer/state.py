@@ -89,7 +89,7 @@ def _facts(question: Question, query: Query, text: str, states: Sequence[State])
     read = len(query.tables) + len(query.lookups)
     data = [state.fingerprint for state in states[:read]]  # a register's people pay, and may change
     asked = {**question.facts(), "sql": text, "analyst": ""}
-    return [asked, *(one.identity() for one in query.tables), data]
+    return [asked, *(one.identity for one in query.tables), data]
 
 
 def identity_together(identities: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
+from functools import cached_property
 from math import isfinite
 from typing import Any, Literal
 
@@ -104,6 +105,9 @@ class Table(Shown):
             if not values or len(set(values)) != len(values):
                 raise InvalidDeclaration(f"Keys of {column!r} must be one or more different values.")
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.source))  # what it holds has no hash, and need not differ
+
     def sheets(self) -> list[Sheet]:
         """Return what the declaration makes public, and what it protects."""
         rows = [(column, kind, _role(self, column), _use(self, column)) for column, kind in self.columns.items()]
@@ -147,6 +151,7 @@ class Table(Shown):
             del stored["spans"]
         return json.dumps(stored, sort_keys=True)
 
+    @cached_property
     def identity(self) -> str:
         """Return everything declared that an answer depends on: what is allowed and where rows came from is left out.
 

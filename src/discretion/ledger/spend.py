@@ -93,6 +93,8 @@ def charge(
         _obey(one, offered, guarantee, analyst=facts["analyst"], used=quotas[one.name] or 0, alone=not joined)
     cohorts = cohorts_of(tx.db, register)
     current = replace(offered, cohorts=asked(cohorts), members=register.members, fingerprint=register.fingerprint)
+    if current == offered:
+        current = offered  # what it makes available is known
     if any(getattr(current, name) != getattr(offered, name) for name in ("available", "members", "fingerprint")):
         raise PlanOutdated("Preferences or balances changed while this question was planned; ask again.")
     largest_delta = min(Fraction(str(one.policy.largest_delta)) for one in declarations)

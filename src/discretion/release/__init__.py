@@ -96,13 +96,13 @@ class Release(Shown):
         """Return the answer as a pandas data frame, with the columns of `to_arrow` (needs pandas)."""
         return as_frame(self.to_arrow())
 
-    def stored(self) -> str:
-        """Return everything, as the text that the ledger keeps."""
+    def stored(self, **more: object) -> str:
+        """Return everything, as the text that the ledger keeps, and what it was computed from."""
         content = {f.name: getattr(self, f.name) for f in fields(self)}
         content["errors"] = {name: [asdict(error) for error in column] for name, column in self.errors.items()}
         content["guarantee"] = self.guarantee.to_dict()
         content["explanation"] = self.explain().plain()
-        return json.dumps(content)
+        return json.dumps(content | more)
 
     @classmethod
     def from_stored(cls, text: str) -> "Release":

@@ -23,7 +23,7 @@ class Sheet:
 
     def plain(self) -> dict[str, Any]:
         """Return the sheet as plain values, which JSON can hold."""
-        return {**asdict(self), "numbers": sorted(self.numbers)}
+        return {**vars(self), "numbers": sorted(self.numbers)}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> "Sheet":
