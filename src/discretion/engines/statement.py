@@ -180,9 +180,10 @@ class _Build:
         source = exp.select().from_(exp.alias_(rows, ROW, table=True), copy=False)
         if not self.facts.owned:
             source = source.where(not_null(person.copy()), copy=False)
-        self.sources |= {partner.name: partner.table.source for partner in self.rows.query.partners}
-        single, met = self.facts.single, frozenset[str]() if beside is None else beside.met
-        source = with_partners(source, (person, self.facts.person), self.rows, single, self.key, met=met)
+        if self.rows.query.partners:
+            self.sources |= {partner.name: partner.table.source for partner in self.rows.query.partners}
+            single, met = self.facts.single, frozenset[str]() if beside is None else beside.met
+            source = with_partners(source, (person, self.facts.person), self.rows, single, self.key, met=met)
         for joined in self.rows.query.lookups:
             self.sources[joined.name] = joined.lookup.source
             source = looked_up(source, joined, self.rows.query.table.longest_text)
