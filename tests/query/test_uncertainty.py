@@ -1,5 +1,6 @@
 """Errors of released aggregates become errors of arithmetic on them."""
 
+from dataclasses import replace
 from math import hypot, isinf, sqrt
 
 import pytest
@@ -111,10 +112,15 @@ def test_assumptions_are_carried_along():
 
 
 def test_a_rank_stays_the_same_under_ascending_arithmetic_only():
-    assert MEDIAN is error_of("$2 * 2 + 1")
+    assert MEDIAN == error_of("$2 * 2 + 1")
     assert UNKNOWN == error_of("-($2)")
     assert UNKNOWN == error_of("$2 - $0")
     assert UNKNOWN == error_of("ROUND($2)")
+
+
+def test_the_step_of_a_grid_grows_with_the_value():
+    expression = parse_one("$0 * 2 + 1", dialect="duckdb")
+    assert 3040.0 == propagate(expression, VALUES, [replace(MEDIAN, step=1520.0)], []).step
 
 
 def test_noises_of_what_was_released_together_add_up():

@@ -128,7 +128,7 @@ def outlook_of(question: Question, *, ledger: Ledger, own: bool = False) -> tupl
     try:
         found = _affordable(question, conditions)
         return replace(together(_plans(question, found)), answered=answered), found.offer
-    except BudgetExhausted:
+    except (BudgetExhausted, QueryRefused):  # an error `within` what nobody can pay for any more
         if not answered:
             raise
     full = tuple(replace(one, micro_spent=0, micro_individual=0) for one in conditions.offer.cohorts)

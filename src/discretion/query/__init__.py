@@ -215,6 +215,11 @@ def _whole(select: exp.Select, name: str) -> int | None:
 
 def _check_released(query: Query) -> None:
     """Refuse what cannot be computed from released values by its types alone: afterwards it would be paid for."""
+    if not any(column.expression.find(exp.Placeholder) for column in query.columns):
+        raise QueryRefused(
+            "No selected column has an aggregate, so the answer would have no error to show. Select what HAVING or "
+            "ORDER BY use, too, as in SELECT region, COUNT(*) AS n FROM ... GROUP BY region ORDER BY n."
+        )
     keys = {key.name: key.scalar for key in query.keys}
     aggregates = [one.plain for one in query.asked]
     for expression in _released(query):

@@ -166,7 +166,7 @@ def applied(node: exp.Expr, operands: Operands) -> Scalar:
         return made
     if isinstance(node, (exp.Cast, exp.TryCast)):
         return _cast(node, made, given[0])
-    return literal(row.of(node, [part.value for part in given]), made.type, made.plain)
+    return _folded(row.of(node, [part.value for part in given]), made)
 
 
 def _cast(node: exp.Expr, made: Scalar, given: Scalar) -> Scalar:
@@ -174,6 +174,13 @@ def _cast(node: exp.Expr, made: Scalar, given: Scalar) -> Scalar:
     if given.value is None:
         return literal(None, made.type, made.plain)
     try:
-        return literal(value.cast(given.value, made.type), made.type, made.plain)
+        return _folded(value.cast(given.value, made.type), made)
     except (TypeError, ValueError, ArithmeticError):
         raise QueryRefused(f"{shown(node)} casts a constant. Write its value out.") from None
+
+
+def _folded(found: Any, made: Scalar) -> Scalar:
+    """The constant that an operation on constants gives; of 32-bit numbers, the nearest one."""
+    if not made.single or found is None:
+        return literal(found, made.type, made.plain)
+    return operation.as_single(found, made.plain)

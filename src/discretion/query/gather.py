@@ -11,12 +11,15 @@ from discretion.errors import QueryRefused
 from discretion.query.aggregation import is_person
 from discretion.query.expression import predicate, refuse, scalar
 from discretion.query.key import bare, key, numbered, terms
+from discretion.query.kind import BIGINT, REACH, digits
+from discretion.query.operation import try_cast
 from discretion.query.personal import personal
 from discretion.query.rowset import Gathered, Key, PersonValue, RowSet, as_column, conditions, with_joins
 from discretion.query.scalar import ROW, Scalar, Scope, columns_of, shown, within
 
 PERSON = "p"  # what the engine's SQL calls the person of rows put together
 OWN = "e"  # and their preference, where it stands in the rows
+_EXACT = 15  # digits of a DECIMAL that a double gives back
 _CONSTANTS = (exp.Literal, exp.Boolean, exp.Null)
 
 
@@ -195,4 +198,9 @@ def _as_column(one: Key) -> Scalar:
     texts = longest if one.sql_type == "VARCHAR" else 0
     columns = frozenset({one.plain.name}) if isinstance(one.plain, exp.Column) else frozenset()
     known = replace(one.scalar, values=one.values, longest=texts)
-    return as_column(known, one.plain, exp.column(one.name, table=ROW, quoted=True), columns)
+    held: exp.Expr = exp.column(one.name, table=ROW, quoted=True)
+    if one.sql_type == BIGINT:
+        known = replace(known, reach=REACH[BIGINT], narrow=False)
+    elif one.stored.startswith("DECIMAL") and sum(digits(one.stored, 0)) <= _EXACT:
+        known, held = replace(known, type=one.stored, reach=0, whole=False), try_cast(held, one.stored)
+    return as_column(known, one.plain, held, columns)

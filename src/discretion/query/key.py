@@ -12,7 +12,7 @@ from discretion.errors import QueryRefused
 from discretion.query import calendar
 from discretion.query.aggregation import AGGREGATES
 from discretion.query.expression import scalar
-from discretion.query.kind import BIGINT, DOUBLE, HUGEINT, moment, spelled
+from discretion.query.kind import BIGINT, DOUBLE, HUGEINT, moment, single, spelled
 from discretion.query.place import placed
 from discretion.query.reference import computed
 from discretion.query.released import evaluate
@@ -110,6 +110,11 @@ def key(node: exp.Expr, found: RowSet) -> Key:
         _refuse_unknown(node, value, found.table)
     if value.type == HUGEINT and any(isinstance(one, int) and abs(one) > 2**53 for one in values):
         sql_type = BIGINT  # a double would not tell them apart
+        if None in values:  # rows beyond 64 bits would be counted with it
+            raise QueryRefused(
+                f"The keys declared for {shown(node)} are large numbers and NULL, which cannot be told from numbers "
+                "beyond 64 bits. Ask the steward to leave NULL out."
+            )
     if any(isinstance(one, int) and abs(one) >= 2**63 for one in values):
         raise QueryRefused(f"A key declared for {shown(node)} is a whole number beyond 64 bits. Ask the steward.")
     if not all(_fits(one, sql_type) for one in values):
@@ -119,7 +124,15 @@ def key(node: exp.Expr, found: RowSet) -> Key:
         # A date outside the bounds is in no group, also if it lies in the same month as one within.
         typed = replace(typed, total=between(typed.total, spanned.total, *spanned.span, spanned.type))
     own = "FLOAT" if value.single else sql_type  # the nearest 32-bit number of a declared 0.1 is what rows hold
-    return Key(name="", plain=value.plain, expression=typed.total, sql_type=own, values=values, scalar=typed)
+    return Key(
+        name="",
+        plain=value.plain,
+        expression=typed.total,
+        sql_type=own,
+        values=values,
+        scalar=typed,
+        stored=value.type,
+    )
 
 
 def _spanned(key: Scalar, found: RowSet) -> Scalar | None:
@@ -186,11 +199,18 @@ def _image(key: Scalar, found: RowSet) -> tuple[Any, ...] | None:
 def _known(name: str, found: RowSet) -> tuple[tuple[Any, ...], str] | None:
     """The values of a column of the rows that are known in public, and its type."""
     if found.gathered is not None:
-        return next(((one.values, one.sql_type) for one in found.gathered.keys if one.name == name), None)
+        return next((_held(one) for one in found.gathered.keys if one.name == name), None)
     if name not in found.table.keys:
         return None
     sql_type = found.table.columns[name].upper()
     return found.table.keys[name], "VARCHAR" if sql_type.startswith("ENUM") else sql_type
+
+
+def _held(key: Key) -> tuple[tuple[Any, ...], str]:
+    """The values of a key as rows that were put together hold them, and their type."""
+    if key.sql_type != "FLOAT":
+        return key.values, key.sql_type
+    return tuple(one if one is None else single(one) for one in key.values), DOUBLE
 
 
 def _typed(value: Scalar) -> str:

@@ -268,7 +268,9 @@ def alike(node: exp.Expr, parts: Sequence[Scalar]) -> list[Scalar]:
 
 def _singles(parts: Sequence[Scalar]) -> list[Scalar]:
     """Constants among 32-bit numbers as such, like the database: the 0.1 of a FLOAT column is not that of a double."""
-    return [_single(part) if _is_exact(part) else part for part in parts] if _are_singles(parts) else list(parts)
+    if not _are_singles(parts):
+        return list(parts)
+    return [as_single(part.value, part.plain) if _is_exact(part) else part for part in parts]
 
 
 def _are_singles(parts: Sequence[Scalar]) -> bool:
@@ -280,9 +282,10 @@ def _is_exact(part: Scalar) -> bool:
     return part.kind == "number" and part.literal and part.type != DOUBLE and bool(part.values)
 
 
-def _single(constant: Scalar) -> Scalar:
-    value = types.single(constant.value)
-    return replace(literal(value, DOUBLE, constant.plain), single=True, values=(types.spelled(value),))
+def as_single(value: Any, plain: exp.Expr) -> Scalar:
+    """Return the constant of 32 bits that is nearest to a number."""
+    nearest = types.single(value)
+    return replace(literal(nearest, DOUBLE, plain), single=True, values=(types.spelled(nearest),))
 
 
 def _as_number(person: Scalar) -> Scalar:

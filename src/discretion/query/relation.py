@@ -182,7 +182,8 @@ def _join(found: RowSet, join: exp.Join, tables: Tables) -> RowSet:
     if way not in ("", "INNER", "LEFT", "LEFT OUTER"):
         raise QueryRefused(f"{way} JOIN is not allowed. Use JOIN or LEFT JOIN on a lookup's key.")
     lookup, alias = lookups[name], _alias(target) or name
-    if alias in found.scope.relations:
+    # In a subquery, too: columns of both would be written alike, and taken for one.
+    if alias in found.scope.relations or alias in {one.shown for one in found.lookups}:
         raise QueryRefused(f"{alias!r} is joined twice. Give each an alias of its own.")
     inside = f"l{len(found.lookups)}"
     most = found.table.longest_text

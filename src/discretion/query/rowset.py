@@ -38,6 +38,7 @@ class Key:
     sql_type: str
     values: tuple[Any, ...]
     scalar: Scalar
+    stored: str  # the type that rows have it in: a DECIMAL is compared with its values as a double
 
 
 @dataclass(frozen=True, kw_only=True)
