@@ -102,7 +102,8 @@ SELECT QUANTILE_CONT(income, [0.25, 0.75]) AS q, region, COUNT(*) AS n FROM pati
 -- > by CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END: N, S, E, W
 
 SELECT region, MEDIAN(income) AS m FROM patients GROUP BY region ORDER BY QUANTILE_CONT(income, [0.25, 0.75])
--- > SELECT region AS "region", QUANTILE_CONT(income, 0.5) AS "m" FROM patients GROUP BY region ORDER BY QUANTILE_CONT(income, 0.25) ASC, QUANTILE_CONT(income, 0.75) ASC
+-- > SELECT region AS "region", MEDIAN(income) AS "m" FROM patients GROUP BY region ORDER BY QUANTILE_CONT(income, 0.25) ASC, QUANTILE_CONT(income, 0.75) ASC
+-- > quantile 0..1000 by 100 from 0 rank 1/2: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
 -- > quantile 0..1000 by 100 from 0 rank 1/4: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
 -- > quantile 0..1000 by 100 from 0 rank 3/4: CASE WHEN ISFINITE("t"."income") THEN "t"."income" END
 -- > by CASE WHEN STRLEN("t"."region") <= 1000 THEN "t"."region" ELSE LEFT("t"."region", 1000) END: N, S, E, W
