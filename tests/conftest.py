@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadGroupScheduling
 
+from discretion.answer import compound
 from discretion.mechanisms import exponential
 from discretion.plan import assumption
 
@@ -67,8 +68,9 @@ def golden() -> Callable[[str], Any]:
 
 
 @pytest.fixture(autouse=True)
-def _no_mechanism_is_kept_from_another_test() -> None:
-    """Bugs that are planted in a mechanism must show, and must not stay."""
+def _nothing_is_kept_from_another_test() -> None:
+    """Bugs that are planted in a mechanism or in how questions are read must show, and must not stay."""
+    compound.read.cache_clear()
     assumption._tuned.cache_clear()
     exponential._error.cache_clear()
 
