@@ -2,7 +2,7 @@
 
 Executors are processes of their own. The program kills those that it started, when they have finished a part of a
 stage, so that what they had shuffled is lost and computed again somewhere else. With the word `planted`, rows are
-chosen by the order in which they arrive, which such a loss changes.
+chosen by the order in which they arrive, which such a loss changes. With the word `window`, a window ranks them.
 """
 
 import os
@@ -23,8 +23,8 @@ from sqlglot import exp
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from discretion.engines import engine as engine_module
-from discretion.engines import statement as statement_module
-from discretion.engines.spark import Spark
+from discretion.engines.spark import Spark, ranking
+from discretion.engines.spark.dialect import SPARK
 from engines.statements import compute, table
 
 QUESTION = "SELECT place, SUM(x), MEDIAN(x) FROM t WHERE x < 9 GROUP BY place"
@@ -98,17 +98,14 @@ def asked(engine: Spark, place: str) -> str:
 
 def plant() -> None:
     """Choose rows by the order in which they arrive."""
-    bounded = statement_module.by_list
+    write = SPARK.text
 
-    def in_any_order(*given: Any, **how: Any) -> exp.Select:
-        select = bounded(*given, **how)
-        for window in list(select.find_all(exp.Window)):
+    def in_any_order(self: Any, tree: exp.Expr) -> str:
+        for window in list(tree.find_all(exp.Window)):
             window.args["order"].set("expressions", [exp.Ordered(this=exp.column("who"))])
-        for part in list(select.find_all(exp.Select)):  # nor are they sorted first
-            part.set("sort", None)
-        return select
+        return write(tree).replace("SORT_ARRAY(COLLECT_LIST(content))", "COLLECT_LIST(content)")
 
-    statement_module.by_list = in_any_order
+    type(SPARK).text = in_any_order  # type: ignore[method-assign]
 
 
 def written(folder: Path) -> str:
@@ -147,4 +144,6 @@ if __name__ == "__main__":
     engine_module.coin_key = lambda: "the same key"
     if "planted" in sys.argv:
         plant()
+    if "window" in sys.argv:
+        ranking.TOGETHER = 1
     main(Path(sys.argv[1]))

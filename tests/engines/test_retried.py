@@ -19,11 +19,13 @@ def answers(folder: Path, *words: str) -> tuple[str, str]:
     return calm, disturbed
 
 
-def test_executors_that_die_change_no_statistic(tmp_path: Path) -> None:
-    calm, disturbed = answers(tmp_path)
+@pytest.mark.parametrize("form", ["array", "window"])
+def test_executors_that_die_change_no_statistic(tmp_path: Path, form: str) -> None:
+    calm, disturbed = answers(tmp_path, form)
     assert calm == disturbed
 
 
-def test_a_choice_by_the_order_of_arrival_would_be_noticed(tmp_path: Path) -> None:
-    calm, disturbed = answers(tmp_path, "planted")
+@pytest.mark.parametrize("form", ["array", "window"])
+def test_a_choice_by_the_order_of_arrival_would_be_noticed(tmp_path: Path, form: str) -> None:
+    calm, disturbed = answers(tmp_path, "planted", form)
     assert calm != disturbed

@@ -23,7 +23,7 @@ from discretion.engines import engine as engine_module
 from discretion.engines.dialect import NAMED
 from discretion.engines.dialect import OPERATIONS as EVERY_OPERATION
 from discretion.engines.duckdb import DuckDB
-from discretion.engines.spark import Spark
+from discretion.engines.spark import Spark, ranking
 from discretion.engines.spark.dialect import OPERATIONS, SPARK
 from discretion.engines.spark.inline import inlined
 from discretion.engines.spark.session import MEANING
@@ -316,10 +316,12 @@ def test_the_accepted_questions_have_the_statistics_that_duckdb_gives(
                 assert one.totals.tolist() == two.totals.tolist(), sql
 
 
+@pytest.mark.parametrize("together", [200_000, pytest.param(10, marks=pytest.mark.slow)], ids=["array", "window"])
 def test_a_person_with_more_rows_than_32_bits_can_place_is_bounded_like_in_duckdb(
-    engine: Spark, monkeypatch: pytest.MonkeyPatch
+    engine: Spark, monkeypatch: pytest.MonkeyPatch, together: int
 ) -> None:
     monkeypatch.setattr(engine_module, "coin_key", lambda: "the same key")
+    monkeypatch.setattr(ranking, "TOGETHER", together)
     rows, most = 50_000, 49_000  # places times rows_per_person exceed 2^31
     given = pa.table(
         {"id": [1] * rows, "epsilon": [0.1] * rows, "x": np.arange(rows) % 11.0, "place": ["A", "B"] * (rows // 2)}
@@ -328,6 +330,42 @@ def test_a_person_with_more_rows_than_32_bits_can_place_is_bounded_like_in_duckd
     (expected,), (found,) = (compute(one, sql, table(one, given, rows_per_person=most)) for one in (DuckDB(), engine))
     assert most == found.counts.sum()
     assert expected.totals.tolist() == found.totals.tolist()
+
+
+@pytest.mark.parametrize(
+    ("together", "form"),
+    [
+        pytest.param(100_000, "REPARTITION(1, who)", id="array", marks=pytest.mark.slow),
+        pytest.param(150, "REPARTITION(27, who)", id="arrays in parts"),
+        pytest.param(50, "ROW_NUMBER()", id="window", marks=pytest.mark.slow),
+    ],
+)
+def test_rows_that_are_ranked_in_arrays_are_bounded_like_in_duckdb(
+    engine: Spark, monkeypatch: pytest.MonkeyPatch, together: int, form: str
+) -> None:
+    asked, write, random, rows = [], SPARK.text, simulation(6), 4_000
+    monkeypatch.setattr(type(SPARK), "text", lambda self, tree: asked.append(write(tree)) or asked[-1])
+    monkeypatch.setattr(engine_module, "coin_key", lambda: "the same key")
+    monkeypatch.setattr(ranking, "TOGETHER", together)
+    given = pa.table(
+        {
+            "id": np.arange(rows) * 7 % 40,
+            "epsilon": np.array([0.1, 0.5, 1.0, 0.7])[np.arange(rows) * 7 % 40 % 4],  # nobody offers 0.7
+            "x": pa.array(random.integers(-30, 70, rows) / 4, mask=random.random(rows) < 0.1),
+            "place": random.choice(["A", "B", "C"], rows),  # C is not shown
+        }
+    )
+    for sql in (
+        "SELECT place, SUM(x), COUNT(*), MEDIAN(x) FROM t WHERE x IS NULL OR x <> 2 GROUP BY place",
+        "SELECT AVG(x) FROM t",
+    ):
+        expected, found = (compute(one, sql, table(one, given, rows_per_person=7)) for one in (DuckDB(), engine))
+        assert form in asked[-1]
+        assert 7 * 20 <= found[0].counts.sum() <= 7 * 30
+        for one, two in zip(expected, found, strict=True):
+            assert one.counts.tolist() == two.counts.tolist()
+            assert one.totals is None or one.totals.tolist() == two.totals.tolist()
+            assert one.histogram is None or one.histogram.tolist() == two.histogram.tolist()
 
 
 @pytest.mark.parametrize(

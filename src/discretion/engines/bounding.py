@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from discretion.engines.choice import DIGITS, is_taken, keyed_number, keyed_start
-from discretion.engines.column import not_null, number
+from discretion.engines.column import number
 from discretion.engines.packing import Span, packed, quotient, size_of, sure_sum, unpacked
 from discretion.query.kind import noted
 
@@ -17,6 +17,7 @@ _EVERY = exp.WindowSpec(  # all rows of a person; in the same order, so that one
     kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="UNBOUNDED", end_side="FOLLOWING"
 )
 CONTENT = "content"  # the column of everything that a row is ordered by, as one number
+RANKED = "ranked"  # notes a SELECT of rows, with such a number and no other column, and their places
 MOST_LISTED = 1_000_000  # people on a list of those with more than k rows
 _DRAWN = 16**DIGITS  # numbers that can be drawn for a person
 _ROOM = 2**63 // 2**20  # values that are left of 63 bits beside a number below MOST_LISTED
@@ -79,7 +80,8 @@ def by_list(
     contents = [CONTENT] if exact else names
     own = [exp.alias_(packed(spans, "kept"), CONTENT)] if exact else [exp.column(name, table="kept") for name in names]
     found = _of(kept, [exp.column("who", table="busy"), *own], busy.subquery("busy", copy=False), "inner")
-    ordered = _ordered(_nearly_sorted(found, contents, spans).subquery("kept", copy=False), "who", contents)
+    ordered = _ordered(_together(found, contents, spans).subquery("kept", copy=False), "who", contents)
+    ordered.meta[RANKED] = exact
     start = exp.paren(exp.Mod(this=exp.column("who"), expression=number(_DRAWN)))
     exceeds, chosen = exp.GT(this=exp.column("n"), expression=number(most)), _is_taken(start, most)
     wanted = exp.Or(this=exp.Not(this=exceeds), expression=chosen)
@@ -94,21 +96,24 @@ def unlisted(kept: exp.Select, names: Sequence[str]) -> exp.Select:
     return _of(kept, [exp.column(name, table="kept") for name in names], exp.table_("busy"), "anti")
 
 
-def _nearly_sorted(found: exp.Select, contents: Sequence[str], spans: Sequence[Span]) -> exp.Select:
-    """Return rows with everybody's together, sorted by one number that agrees with their order as far as it reaches.
+def _together(found: exp.Select, contents: Sequence[str], spans: Sequence[Span]) -> exp.Select:
+    """Return rows with everybody's together; several columns are sorted by one number as far as it agrees with them.
 
     This is for speed alone: whole numbers are sorted without comparing them, and what is nearly in order is soon put
     in order. A row that no group shows has no content, and so no place. Both sides of the join decide about a place,
-    so that the database joins first and computes the content of few rows.
+    so that the database joins first and computes the content of few rows. No place is negative: from "not NULL" the
+    database would conclude that no part of it is NULL, and look at all parts of all rows before it joins.
     """
-    shrink = -(-size_of(spans) // _ROOM)
-    number_of = exp.column(CONTENT) if list(contents) == [CONTENT] else packed(spans, "found")
+    shrink, exact = -(-size_of(spans) // _ROOM), list(contents) == [CONTENT]
+    number_of = exp.column(CONTENT) if exact else packed(spans, "found")
     whose, content = quotient(exp.column("who"), _DRAWN), quotient(number_of, shrink)
     place = sure_sum(whose, -(-size_of(spans) // shrink), content)
     rows = exp.select(*map(exp.column, ["who", *contents])).from_(found.subquery("found", copy=False), copy=False)
-    rows = rows.where(not_null(place), copy=False)
+    known = exp.Coalesce(this=place, expressions=[number(-1)])
+    rows = rows.where(exp.GTE(this=known, expression=number(0)), copy=False)
     rows.set("distribute", exp.Distribute(expressions=[exp.column("who")]))
-    rows.set("sort", exp.Sort(expressions=[exp.Ordered(this=place)]))
+    if not exact:
+        rows.set("sort", exp.Sort(expressions=[exp.Ordered(this=place)]))
     return rows
 
 

@@ -176,7 +176,7 @@ class Engine:
         if mark not in self._counted:
             with self._unchanged(sources, {"protected": state}):
                 (found,) = self._run(owned_rows(who), sources).to_pylist()
-                exceeds = self.backend.exceeds(who, most, found["rows"], self._held(sources, {}))
+                exceeds = self.backend.exceeds(who, most, found["rows"], self._held(sources, {"protected": state}))
                 if exceeds is None:
                     parts = busy_people(who, most, found["rows"], self.backend.part)
                     busy = [self._run(select, sources)["busy"][0].as_py() for select in parts]  # all, whatever is found

@@ -81,7 +81,7 @@ def quotient(value: exp.Expr, divisor: int) -> exp.Expr:
     """Return how often a divisor goes into a whole number of 0 or more."""
     if divisor == 1:
         return value.copy()
-    return exp.paren(exp.IntDiv(this=noted(value.copy(), "BIGINT"), expression=number(divisor)), copy=False)
+    return exp.paren(_sure(exp.IntDiv, value.copy(), number(divisor)), copy=False)
 
 
 def sure_sum(high: exp.Expr, factor: int, low: exp.Expr) -> exp.Expr:

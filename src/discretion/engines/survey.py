@@ -67,10 +67,10 @@ def busy_people(person: exp.Expr, most: int, rows: int, part: int = PART) -> Ite
 
 
 def listed_busy(person: exp.Expr, most: int) -> exp.Select:
-    """Return the SELECT that lists everybody who has more than `most` rows, as column p."""
-    many = exp.GT(this=exp.Count(this=exp.Star()), expression=number(most))
-    these = exp.select(exp.alias_(person.copy(), "p")).from_("protected").where(not_null(person))
-    return these.group_by(person.copy()).having(many)
+    """Return the SELECT that lists everybody who has more than `most` rows, as column p, with their number, n."""
+    rows = exp.Count(this=exp.Star())
+    these = exp.select(exp.alias_(person.copy(), "p"), exp.alias_(rows, "n")).from_("protected").where(not_null(person))
+    return these.group_by(person.copy()).having(exp.GT(this=rows.copy(), expression=number(most)))
 
 
 def _counted(conditions: Any) -> exp.Select:

@@ -13,7 +13,6 @@ from sqlglot import exp
 
 from discretion.declaration.source import TABLE
 from discretion.engines.backend import Admission, Backend, Held
-from discretion.engines.bounding import MOST_LISTED
 from discretion.engines.choice import SECRET
 from discretion.engines.duckdb.admission import admit as admitted
 from discretion.engines.duckdb.admission import sound_table
@@ -23,11 +22,14 @@ from discretion.engines.rehearsal import MadeUp
 from discretion.engines.spark import place as places
 from discretion.engines.spark.dialect import SPARK
 from discretion.engines.spark.inline import inlined
-from discretion.engines.spark.memory import FrameCopy, arrow_types, checkpointed, kept, numbered, spark_table
+from discretion.engines.spark.memory import FrameCopy, PeopleList, arrow_types, checkpointed, listed, spark_table
+from discretion.engines.spark.ranking import in_arrays
 from discretion.engines.spark.safe import columns_of, offends
 from discretion.engines.spark.session import FAILURES, DataFrame, own_session, quiet
+from discretion.engines.survey import listed_busy
 from discretion.errors import InvalidDeclaration, QueryRefused
 
+MOST_LISTS = 8  # lists of people that are kept
 MOST_FRAMES = 32  # data frames that are kept, of places in a state
 _BUSY = "busy:"
 _NUMBERS = count()
@@ -45,7 +47,7 @@ class SparkBackend(Backend):
     def __init__(self, session: Any = None) -> None:
         self.session = own_session(session)
         self._frames: dict[Any, DataFrame] = {}  # a place in a state -> its rows
-        self._lists: dict[str, DataFrame | None] = {}  # the place of a list of people -> the list, if it is short
+        self._lists: dict[str, PeopleList | None] = {}  # the place of a list of people -> the list, if it is short
         self._tables: dict[int, tuple[pa.Table, DataFrame]] = {}  # the identity of a table in memory, and both
         self._lock = RLock()
 
@@ -96,6 +98,8 @@ class SparkBackend(Backend):
         """Run a SELECT over places and tables in memory, both by the names it uses."""
         with quiet():
             select = inlined(select.copy(), tables)
+            if (people := self._lists.get(sources.get("busy", ""))) is not None:
+                select = in_arrays(select, people)
             used = {table.name for table in select.find_all(exp.Table)}
             frames = {name: self._frame(place) for name, place in sources.items()}
             frames |= {name: self._in_memory(table) for name, table in tables.items() if name in used}
@@ -117,8 +121,18 @@ class SparkBackend(Backend):
                     f"The database cannot compute this for every row there could be: {reason}."
                 ) from None
 
+    def exceeds(self, person: exp.Expr, most: int, rows: int, held: Held) -> bool:
+        """Tell whether somebody has more than `most` rows: the list of them tells, and questions will need it."""
+        people = self._listed(listed_busy(person, most), held)[1]
+        return people is None or people.rows > 0
+
     def busy(self, select: exp.Expr, held: Held) -> str:
         """Return the place of the list of people that this SELECT gives, found once per state of the source."""
+        mark, people = self._listed(select, held)
+        return "" if people is None else mark
+
+    def _listed(self, select: exp.Expr, held: Held) -> tuple[str, PeopleList | None]:
+        """Return the name of a list of people and the list, if it is short."""
         mark = f"{_BUSY}{held.states['protected']} {select.sql('duckdb')}"
         with self._lock, quiet():
             if mark not in self._lists:
@@ -126,10 +140,9 @@ class SparkBackend(Backend):
                 frames = {name: self._frame(place) for name, place in held.places.items()}
                 frames |= {name: self._in_memory(table) for name, table in held.tables.items()}
                 with self._shown(frames) as views:
-                    found = kept(self.session, self.session.sql(self.dialect.text(_renamed(select, views))))
-                many = found.limit(MOST_LISTED + 1).count() > MOST_LISTED  # too many to send them to every executor
-                self._lists[mark] = None if many else numbered(self.session, found)
-            return "" if self._lists[mark] is None else mark
+                    found = self.session.sql(self.dialect.text(_renamed(select, views)))
+                    self._lists[mark] = listed(self.session, found)
+            return mark, self._lists[mark]
 
     def checkpoint(self, frame: DataFrame, person: str) -> FrameCopy:
         """Return a copy of a data frame of Spark, in which no value can make a question fail."""
@@ -147,8 +160,8 @@ class SparkBackend(Backend):
 
     def _frame(self, place: str) -> DataFrame:
         """Return the rows of a place; the files are listed once for every state."""
-        if (listed := self._lists.get(place)) is not None:
-            return listed.hint("broadcast")  # Spark cannot tell that it is short
+        if (people := self._lists.get(place)) is not None:
+            return people.frame.hint("broadcast")  # Spark cannot tell that it is short
         mark = (place, places.state(place))
         if not mark[1]:  # its state is not quick to see
             return places.frame(self.session, place)
@@ -189,7 +202,7 @@ class SparkBackend(Backend):
                 self.session.catalog.dropTempView(view)
 
     def _forget_lists(self) -> None:
-        for mark in list(self._lists)[:-3]:
+        for mark in list(self._lists)[: 1 - MOST_LISTS]:
             del self._lists[mark]  # Spark forgets what nothing refers to
 
 

@@ -26,6 +26,7 @@ from discretion.engines.spark.cast import (
     whole_rounded,
 )
 from discretion.engines.spark.letter import blanks, in_letters, like, lowered, quoted
+from discretion.engines.spark.ranking import Ranked, ranked
 from discretion.engines.spark.total import Spread, added, filtered, spread
 from discretion.errors import QueryRefused
 
@@ -123,6 +124,8 @@ def _whole_quotient(write: _Writer, node: exp.IntDiv) -> str:
     left, right = write.sql(node, "this"), write.sql(node, "expression")
     if "HUGEINT" in (type_of(node.this), type_of(node.expression)):
         raise NoForm("a whole quotient of numbers with more than 64 bits")
+    if node.meta_get(FITS):
+        return f"({left} DIV {right})"
     return f"CASE WHEN {right} = -1 THEN TRY_SUBTRACT(0L, {left}) ELSE {left} DIV {right} END"
 
 
@@ -329,6 +332,7 @@ OPERATIONS: dict[type[exp.Expr], Rule] = {
     exp.Sum: added,
     exp.Filter: filtered,
     Spread: spread,
+    Ranked: ranked,
     exp.Count: _function("COUNT", "this"),
     exp.AnyValue: _function("MIN", "this"),  # the same one when a task is run again
     exp.Min: _function("MIN", "this"),

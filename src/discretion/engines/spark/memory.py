@@ -6,6 +6,7 @@ from itertools import count
 
 import pyarrow as pa
 
+from discretion.engines.bounding import MOST_LISTED
 from discretion.engines.spark.place import content
 from discretion.engines.spark.safe import columns_of, safe
 from discretion.engines.spark.session import DataFrame, SparkSession
@@ -44,6 +45,15 @@ class FrameCopy:
     frame: DataFrame
     digest: str
     columns: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeopleList:
+    """A list of people that is short enough to be sent to every executor."""
+
+    frame: DataFrame
+    rows: int  # of all of them together
+    most: int  # of one of them
 
 
 def spark_table(table: pa.Table) -> pa.Table:
@@ -85,10 +95,18 @@ def kept(session: SparkSession, frame: DataFrame) -> DataFrame:
     return DataFrame(session._jsparkSession.createDataFrame(rows, frame._jdf.schema()), session)
 
 
-def numbered(session: SparkSession, people: DataFrame) -> DataFrame:
-    """Return a list of people, each once in column p, with numbers from 0 in their order, `whose`; it is kept, too."""
-    together = people.repartition(1).sortWithinPartitions("p")
-    return kept(session, together.selectExpr("p", "MONOTONICALLY_INCREASING_ID() AS whose"))
+def listed(session: SparkSession, people: DataFrame) -> PeopleList | None:
+    """Return a list of people, each once in column p, with their number of rows, n; None if it is too long.
+
+    They get numbers from 0 in their order, `whose`; the list is kept, too.
+    """
+    found = kept(session, people)
+    several, rows, most = found.selectExpr("COUNT(*)", "COALESCE(SUM(n), 0)", "COALESCE(MAX(n), 0)").collect()[0]
+    if several > MOST_LISTED:
+        return None
+    together = found.repartition(1).sortWithinPartitions("p")
+    numbered = kept(session, together.selectExpr("p", "MONOTONICALLY_INCREASING_ID() AS whose"))
+    return PeopleList(frame=numbered, rows=rows, most=most)
 
 
 def _spark_type(kind: pa.DataType) -> pa.DataType:

@@ -55,6 +55,7 @@ MEANING = {  # what a statement means must not depend on what somebody configure
     "spark.sql.sources.partitionColumnTypeInference.enabled": "true",
 }
 PARTS, PART = 32, "1m"  # of what is moved: how many for each task at a time, before those smaller than PART are joined
+SORTED = {"spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(10**9)}  # by ranking.py, which fits memory
 LOCAL = {  # of a session that we start: nothing listens beyond this machine, and nothing is drawn on the terminal
     "spark.ui.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -87,7 +88,7 @@ def own_session(given: Any = None) -> SparkSession:
         warnings.simplefilter("ignore")
         user = given or SparkSession.getActiveSession() or _started()
         session = user.newSession()
-        for name, setting in {**MEANING, **_small_parts(session)}.items():
+        for name, setting in {**MEANING, **SORTED, **_small_parts(session)}.items():
             session.conf.set(name, setting)
     return session
 
