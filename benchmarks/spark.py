@@ -144,14 +144,16 @@ def measured(kind: str, place: str, folder: Path, times: int) -> dict[str, Any]:
     for label, (sql, most, _) in QUESTIONS.items():
         plain = lambda sql=sql: session.sql(sql).toArrow()  # noqa: E731
         work = asked(engine, place, sql, most) if kind == "private" else plain
-        session.sparkContext.setJobGroup("first", label)
+        session.sparkContext.setJobGroup(f"first {label}", label)
         first = cost(process, work, 1)
         session.sparkContext.setJobGroup(label, label)
         found[label] = [*min(first, cost(process, work, times - 1)), *first]
     found["memory"], log = peak(process), folder / "events" / session.sparkContext.applicationId
     session.stop()
     written = moved(log)
-    return {name: one if name == "memory" else [*one, written[name] / (times - 1)] for name, one in found.items()}
+    for label in QUESTIONS:
+        found[label] += [written[label] / (times - 1), written[f"first {label}"]]
+    return found
 
 
 def apart(*words: str) -> Any:
@@ -166,9 +168,9 @@ def main(rows: int, times: int) -> None:
         plain, private = (apart(kind, place, folder, str(times)) for kind in ("plain", "private"))
     print(f"{rows:,} rows; CPU seconds (and seconds), cheapest of {times} runs")
     for label, (_, _, target) in QUESTIONS.items():
-        (one, took, _, _, _), (two, taken, new, wall, bytes_moved) = plain[label], private[label]
+        (one, took, *_), (two, taken, new, wall, moves, moved_first) = plain[label], private[label]
         costs = f"plain {one:6.2f} ({took:5.1f})  private {two:6.2f} ({taken:5.1f})"
-        extra = f"first {new:6.2f} ({wall:5.1f})  moved {bytes_moved / 1e6:7.2f} MB"
+        extra = f"moved {moves / 1e6:7.2f} MB  first {new:6.2f} ({wall:5.1f}), moved {moved_first / 1e6:7.2f} MB"
         print(f"{label:24} {costs}  {two / one:5.1f} x (at most {target} x)  {extra}")
     one, two = plain["memory"], private["memory"]
     print(f"{'peak memory, MiB':24} plain {one:6}  private {two:6}  {two / one:5.2f} x (at most {MOST_MEMORY} x)")
