@@ -180,7 +180,7 @@ def _cast(node: exp.Expr, made: Scalar, given: Scalar) -> Scalar:
 
 
 def _folded(found: Any, made: Scalar) -> Scalar:
-    """The constant that an operation on constants gives; of 32-bit numbers, the nearest one."""
+    """Return the constant that an operation on constants gives; of 32-bit numbers, the nearest one."""
     if not made.single or found is None:
         return literal(found, made.type, made.plain)
     return operation.as_single(found, made.plain)

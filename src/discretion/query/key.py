@@ -207,7 +207,7 @@ def _known(name: str, found: RowSet) -> tuple[tuple[Any, ...], str] | None:
 
 
 def _held(key: Key) -> tuple[tuple[Any, ...], str]:
-    """The values of a key as rows that were put together hold them, and their type."""
+    """Return the values of a key as rows that were put together hold them, and their type."""
     if key.sql_type != "FLOAT":
         return key.values, key.sql_type
     return tuple(one if one is None else single(one) for one in key.values), DOUBLE
